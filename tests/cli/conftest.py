@@ -39,7 +39,7 @@ def reports(monkeypatch):
     """Replace the report by a file of one line, and return what it was called with."""
     calls = []
 
-    def write(posterior, path, data, *, title, settings):
+    def write(posterior, path, data, *, title, settings, verdict=None):
         calls.append((path, posterior, data, title, settings))
         path.write_text("report")
 

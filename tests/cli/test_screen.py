@@ -6,9 +6,10 @@ import re
 
 import pytest
 import typer
+from tests.report.fits import fake, with_effects
 
 from bnmf import cli
-from bnmf.cli.screen import Screen, as_options, wrapped
+from bnmf.cli.screen import Screen, as_options, components_of, wrapped
 from bnmf.posterior import notes, verdict
 from bnmf.posterior.verdict import Finding, Verdict
 from bnmf.tables import read_table
@@ -62,6 +63,11 @@ def test_lines_are_broken_at_blanks_and_wide_signs_take_two_cells():
     assert wrapped("  the half-normal prior", 13, "    ") == "  the\n    half-normal\n    prior"
     assert wrapped("東京, 大阪", 10) == "東京, 大阪"
     assert wrapped("東京, 大阪", 9) == "東京,\n大阪"
+
+
+def test_effects_are_not_counted_as_components():
+    assert components_of(fake()) == "K = 3"
+    assert components_of(with_effects(fake())) == "K = 1, row effects and an offset"
 
 
 def test_names_in_the_data_stay_as_they_are(capsys):

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from bnmf import Posterior
+from bnmf.cli.directory import FitDirectory
+from bnmf.posterior.verdict import Finding
 from bnmf.tables import read_table
 
 SHORT = ("--draws", "30", "--burn-in", "20", "--chains", "2", "-k", "2", "--jobs", "1")
@@ -84,6 +86,12 @@ def test_the_report_is_a_page_with_the_names_of_the_table(program, table, tmp_pa
     page = (tmp_path / "fit" / "report.html").read_text(encoding="utf-8")
     assert "Fit of plants.csv" in page
     assert "p11" in page
+    assert "<th scope=row>burn-in</th><td>20</td>" in page
+    assert "<td>None</td>" not in page
+    results = FitDirectory(tmp_path / "fit")
+    posterior = results.posterior()
+    posterior.notes = (Finding("fit", "poor", "many are 5", "say so with bnmf.limits(X, capped=5)"),)
+    assert "Many are 5. Say so with --capped 5." in results.report(posterior).read_text(encoding="utf-8")
 
 
 def test_a_directory_without_a_finished_fit(program, fit):

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
-from tests.report.fits import fake, table_of
+from tests.report.fits import fake, table_of, with_effects
 
 from bnmf import BayesianNMF, plots
 from bnmf.plots import figures
@@ -131,6 +131,12 @@ def test_weights_and_rank():
     small = 100 * np.mean(posterior.W[0, -20:] < 0.1)
     labels = plots.plot_weights(posterior, axes()).get_legend_handles_labels()[1]
     assert labels[0] == f"chain 0 ({small:.0f}% below 0.1)"
+    known = with_effects(posterior)
+    drawn = plots.plot_weights(replace(known, W=known.W[..., [0, 1]], Z=known.Z[:, :, [0, 1]], n_fixed=(1, 0)), axes())
+    without = plots.plot_weights(known, axes())
+    np.testing.assert_array_equal(without.lines[0].get_ydata(), drawn.lines[0].get_ydata())
+    rows, columns = plots.plot_component(known, 2, Figure().subplots(1, 2))
+    assert (rows.get_title()[:21], columns.get_title()) == ("offset of the columns", "")
     table = pd.DataFrame({"log_density": [-3.0, -1.0, -1.1], "below_best_se": [0.3, 0.0, 0.1]}, index=[1, 2, 5])
     marked = plots.plot_rank(RankChoice(2, table), axes()).lines[-1]
     assert (marked.get_xdata()[0], marked.get_ydata()[0]) == (2, -1.0)

@@ -1,5 +1,7 @@
 """Posteriors with known factors, and data that fit them, for the tests of the report."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
@@ -28,6 +30,13 @@ def fake(n_rows=40, n_columns=12, n_components=3, *, n_chains=2, n_draws=30, apa
         log_density=rng.normal(size=shape),
         **options,
     )
+
+
+def with_effects(posterior):
+    """Return a posterior whose first component is an effect of the rows, and whose last is an offset of the columns."""
+    W, Z = posterior.W.copy(), posterior.Z.copy()
+    Z[:, :, 0], W[..., -1] = (1.0 if posterior.scale is None else posterior.scale), 1.0
+    return replace(posterior, W=W, Z=Z, n_fixed=(1, 1))
 
 
 def table_of(posterior, missing=0.2, seed=1, *, names=True):

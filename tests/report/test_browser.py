@@ -2,8 +2,10 @@
 
 import re
 import shutil
+from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from bnmf.report import write_report
@@ -161,6 +163,18 @@ def test_dark_narrow_and_printed(page):
     assert not page.locator("nav").is_visible()
     assert page.locator(".tools").first.is_hidden()
     assert cells(table(page, "largest rows and columns"), 1).count() == 25
+
+
+def test_charts_of_a_card_have_its_width(browser, tmp_path):
+    posterior = fake()
+    weak = replace(posterior, W=posterior.W * np.array([1.0, 1.0, 0.01]))  # its badge is wide
+    write_report(weak, tmp_path / "report.html", table_of(weak))
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto((tmp_path / "report.html").as_uri())
+    widths = [card.locator("svg").first.bounding_box()["width"] for card in page.locator(".card").all()]
+    assert len(widths) == 3
+    assert min(widths) > 200
+    page.close()
 
 
 def test_first_screen_headings_and_labels(page):

@@ -11,18 +11,20 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from matplotlib import colormaps
 
 from bnmf import BayesianNMF, NMFImputer
 from bnmf.data.observed import ObservedMatrix
+from bnmf.plots.look import COLOUR_MAP
 from bnmf.posterior.base import Moments
 from bnmf.posterior.calibration import Calibration
 from bnmf.posterior.components import Components
 from bnmf.posterior.verdict import Finding
-from bnmf.report import section_convergence, section_data, section_imputed, write_report
-from bnmf.report.charts import ticks
+from bnmf.report import section_components, section_convergence, section_data, section_imputed, write_report
+from bnmf.report.charts import ends_of, heat_map, ticks
 from bnmf.report.markup import number, of_all, percent
 from bnmf.report.overview import Overview
-from tests.report.fits import EVIL, fake, table_of
+from tests.report.fits import EVIL, fake, table_of, with_effects
 
 VOID = {"meta", "link", "img", "br", "input"}
 
@@ -105,13 +107,78 @@ def test_components_are_judged_by_the_verdict_alone(tmp_path):
     assert active.sum() == 2
     assert "2 of 3 components stand out" in posterior.verdict["components"].text
     html = written(tmp_path, posterior, table_of(posterior))
-    assert "modelled by 2 components." in Page(html).text
+    assert "modelled by 3 components, of which 2 stand out from the noise." in Page(html).text
     badges = re.findall(r'<span class="badge (\w+)">([^<]*)</span>', html)
     words = "found by 2 of 2 chains"
     expected = [("good", words) if each else ("usable", f"{words}, as weak as noise") for each in active]
     assert badges == expected
     none = replace(posterior, W=posterior.W * 1e-3)
-    assert "modelled by no component that stands out." in Page(written(tmp_path, none, table_of(posterior))).text
+    assert "3 components, of which none stands out from" in Page(written(tmp_path, none, table_of(posterior))).text
+
+
+def test_effects_are_no_components(tmp_path):
+    posterior = with_effects(fake(n_components=5, scale=np.linspace(1, 3, 12)))
+    assert posterior.effects == {0: "effect of the rows", 4: "offset of the columns"}
+    assert "find 3 components" in posterior.verdict["components"].text
+    assert posterior.n_active_components() == 3
+    html = written(tmp_path, posterior, table_of(posterior))
+    text = Page(html).text
+    cards = re.findall(r"<h4>([^<]*) <", html)
+    assert cards == ["Effect of the rows", "Component 1", "Component 2", "Component 3", "Offset of the columns"]
+    assert len(re.findall('class="badge', html)) == 3
+    assert "modelled by an effect of the rows, an offset of the columns and 3 components." in text
+    assert "The first is an effect of the rows" in text
+    assert "The last is an offset of the columns" in text
+    assert "components 3 " in text
+    assert "offset learned: effect of the rows and offset of the columns" in text
+    assert not re.search(r"<td>row</td><td class=num data-v=\"4\">|<td>column</td><td class=num data-v=\"0\">", html)
+    given = replace(posterior, W=posterior.W * np.linspace(1, 2, 40)[:, None], Z=posterior.Z * np.linspace(1, 2, 12))
+    assert given.effects == {}  # known weights and profiles
+
+
+def test_one_chain_and_few_draws_are_not_compared():
+    for options, is_compared in (({}, True), ({"n_chains": 1}, False), ({"n_draws": 3}, False)):
+        posterior = fake(**options)
+        overview = overview_of(posterior, table_of(posterior))
+        html, n_observed = section_convergence.section(overview), overview.data.n_observed
+        assert ("fits best, and the others are compared with it" in Page(html).text) == is_compared
+        assert ('class="found"' in html) == is_compared
+        cards = section_components.section(overview, Components.of(posterior))
+        assert ("found by" in cards) == is_compared
+        assert ("Its first 10 sweeps" in html) == ("n_chains" in options)
+        assert ("If chains with different starts agree" in " ".join(html.split())) == ("n_chains" not in options)
+        assert f"(all {n_observed} entries)" in html
+
+
+def test_traces_of_few_sweeps_are_drawn():
+    posterior = fake(n_draws=4)
+    posterior = replace(posterior, train_mse=posterior.train_mse[:, :5])
+    html = section_convergence.section(overview_of(posterior, table_of(posterior)))
+    assert [len(points.split()) for points in re.findall(r'polyline class="line \w+" points="([^"]*)"', html)] == [5, 5]
+
+
+def test_a_complete_table_has_nothing_missing(tmp_path):
+    posterior = fake()
+    text = Page(written(tmp_path, posterior, table_of(posterior, 0.0))).text
+    assert text.startswith("Components Skip")
+    assert "All of its 480 entries were observed." in text
+    assert not re.search("were missing|most missing|Missing share", text)
+    text = Page(written(tmp_path, posterior, table_of(posterior))).text
+    assert text.startswith("Components and missing entries Skip")
+    assert len(re.findall("were missing|most missing|Missing share", text)) == 4
+
+
+def test_ends_of_a_scale_say_whether_values_lie_beyond():
+    values = np.array([-0.2, 0.3, 0.9])
+    assert ends_of(values, (0.0, 0.8), percent) == ("≤ 0%", "≥ 80%")
+    assert ends_of(values, (-0.2, 0.9), number) == ("−0.2", "0.9")
+
+
+@pytest.mark.parametrize(("n", "shown"), [(20, 20), (21, 11), (120, 14)])
+def test_numbers_of_components_have_room(n, shown):
+    numbers = [str(k) for k in range(n)]
+    picture = heat_map(np.ones((2, n)), (0.0, 1.0), ("", ""), ["a", "b"], numbers, "", "cividis", "")
+    assert picture.count("name mid") == shown
 
 
 def test_a_fitted_model_knows_its_data(tmp_path):
@@ -129,7 +196,10 @@ def test_names_that_are_no_text_and_long_values(tmp_path):
     table = table_of(posterior)
     table.columns = ["half \ud800", *range(11)]
     table.index = [("a", i) for i in range(40)]
-    page = Page(written(tmp_path, posterior, table, settings={"prior": "long " * 30}))
+    long = f"the concentration{' of some substance' * 5}"
+    html = written(tmp_path, posterior, table.rename(columns={3: long}), settings={"prior": "long " * 30})
+    assert f"<th scope=row>{long}</th>" in html  # names are cut in figures alone
+    page = Page(html)
     assert "half ?" in page.text
     assert "a, 17" in page.text
     assert "long " * 29 in page.text
@@ -204,7 +274,7 @@ def test_columns_without_any_entry_are_no_imputed_values():
         (fake(3, 2, 1, n_chains=1, n_draws=2), 0.3, "One chain was started"),
         (fake(5, 400, 2), 0.9, "300 of 400 are listed"),
         (fake(500, 4, 2, noise_variance=np.full((2, 30), 0.04)), 0.5, "noise common"),
-        (fake(offset=np.linspace(-3, 3, 12), scale=np.logspace(-2, 3, 12)), 0.2, "offset subtracted"),
+        (fake(offset=np.linspace(-3, 3, 12), scale=np.logspace(-2, 3, 12)), 0.2, "offset minimum subtracted"),
         (fake(noise_factor=np.full((40, 12), 7.25), noise_variance=np.ones((2, 30))), 0.2, "noise known of each entry"),
     ],
 )
@@ -219,6 +289,16 @@ def test_any_data_make_a_page(posterior, missing, words, tmp_path):
     assert words in page.text
     if words == "noise known of each entry":
         assert page.text.count("7.25") >= 12  # the standard deviation of every column
+
+
+def test_settings_name_the_offset():
+    for options, settings, words in (
+        ({}, None, "offset none"),
+        ({"offset": np.ones(12)}, None, "offset minimum subtracted"),
+        ({"offset": np.ones(12), "signed": (True, True)}, {"offset": "mean"}, "offset mean subtracted"),
+        ({"offset": np.ones(12), "signed": (True, True)}, {}, "offset subtracted"),
+    ):
+        assert words in Page(section_data.settings_section(fake(**options), settings)).text
 
 
 def test_settings_name_the_noise():
@@ -296,6 +376,14 @@ def test_a_large_sparse_matrix_takes_little_memory_and_space(tmp_path):
     assert "220 of 12,000 rows" in text
 
 
+def test_one_entry_has_no_spread():
+    posterior = fake()
+    X = table_of(posterior, names=False)
+    X[1:, 3] = np.nan
+    (row,) = re.findall(r"<th scope=row>column 3</th>.*", section_data.data_section(overview_of(posterior, X)))
+    assert Page(f"<tr>{row.removesuffix('</tr>')}</tr>").texts[-2] == "–"
+
+
 def test_zeros_and_limits_are_explained():
     posterior = fake(30, 6)
     X = table_of(posterior, names=False)
@@ -342,6 +430,9 @@ def test_text_has_contrast_in_light_dark_and_print():
             for ground in ("paper", "tint"):
                 levels = sorted([luminance(theme[ink]), luminance(theme[ground])])
                 assert (levels[1] + 0.05) / (levels[0] + 0.05) >= 4.5, (ink, ground)
+        # What is missing is none of the values: some channel differs by a quarter.
+        missing = [int(theme["missing"][i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        assert np.abs(colormaps[COLOUR_MAP](np.arange(256))[:, :3] - missing).max(axis=1).min() > 0.25
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from bnmf.utils.text import duration, labels, printable, short_names, shortened, size
+from bnmf.utils.text import duration, labels, listed, printable, short_names, shortened, size
 
 
 def test_durations_and_sizes():
@@ -27,8 +27,13 @@ def test_durations_and_sizes():
 
 
 def test_names():
+    assert [listed(names) for names in (["a"], ["a", "b"], ["a", "b", "c"])] == ["a", "a and b", "a, b and c"]
     assert labels(pd.Index(["a", "b"]), [1], "row") == ["b"]
     assert labels(None, [1], "row") == ["row 1"]
     assert [shortened(text, 12) for text in ("short", "a very long name (2)")] == ["short", "a very…e (2)"]
     assert short_names(["patient number 1 of 2", "patient number 2 of 2"], 12) == ["…1 of 2", "…2 of 2"]
+    of_water = [f"measurement of {metal} in milligrams per litre" for metal in ("copper", "lead", "zinc")]
+    assert short_names([*of_water, "pH"], 12) == ["…copper…", "…lead…", "…zinc…", "pH"]
+    legs = ["length of the left front leg, mm", "length of the left hind leg, mm"]  # of which the middle would be cut
+    assert short_names([*legs, "weight of the whole animal, g"], 12) == ["…front…", "…hind…", "weight…al, g"]
     assert printable("red \x1b[31m, end\n") == "red \\x1b[31m, end\n"

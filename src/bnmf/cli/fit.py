@@ -14,7 +14,7 @@ from bnmf import __version__
 from bnmf.cli import options
 from bnmf.cli.directory import FitDirectory
 from bnmf.cli.outcome import Interrupted, WrongUse, command
-from bnmf.cli.screen import Screen, check_values, longer
+from bnmf.cli.screen import Screen, check_values, components_of, longer
 
 if TYPE_CHECKING:
     from bnmf.estimator import BayesianNMF
@@ -226,6 +226,6 @@ def report(
     """
     screen, results = Screen(), FitDirectory(directory)
     posterior = results.posterior()
-    screen.say(f"{posterior.shape[0]:,} rows x {posterior.shape[1]:,} columns, K = {posterior.n_components}")
+    screen.say(f"{posterior.shape[0]:,} rows x {posterior.shape[1]:,} columns, {components_of(posterior)}")
     screen.judge(posterior.verdict)
     screen.say(f"Report to open: {results.report(posterior)}", style="bold")

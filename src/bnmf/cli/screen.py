@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bnmf.utils.text import counted, duration, printable, shortened
+from bnmf.utils.text import counted, duration, listed, printable, shortened
 
 if TYPE_CHECKING:
     from bnmf.estimator import BayesianNMF
@@ -31,6 +31,8 @@ UNMEASURED = (
 )
 # What advice for Python names, where the command line has another word than --name.
 NAMES = {"n_components": "--components", "n_draws": "--draws", "sample_more": "--resume", "NMFImputer": "bnmf impute"}
+# What is learned besides the components, in short.
+EFFECTS = {"effect of the rows": "row effects", "offset of the columns": "an offset"}
 
 
 class Screen:
@@ -102,7 +104,7 @@ class Screen:
         drawn = f"{counted(posterior.n_chains, 'chain')} of {counted(posterior.n_draws, 'draw')}"
         self.say(
             f"Sampled in {duration(time.monotonic() - begin)}: {drawn}, "
-            f"K = {posterior.n_components}{endings.get(model.ending_, '')}."
+            f"{components_of(posterior)}{endings.get(model.ending_, '')}."
         )
         run = model._fit_.run
         n_stored = min(map(run.schedule.draws_after, run.store.sweeps))
@@ -130,6 +132,12 @@ def wrapped(text: str, width: int, indent: str = "") -> str:
         else:
             lines.append(f"{indent}{word}" if lines else word)
     return "\n".join(lines)
+
+
+def components_of(posterior: Posterior) -> str:
+    """Return the number of components, with what is learned besides."""
+    effects = [EFFECTS[effect] for effect in posterior.effects.values()]
+    return listed([f"K = {posterior.n_components - len(effects)}", *effects])
 
 
 def longer(max_time: float | None) -> str:

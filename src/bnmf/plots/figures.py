@@ -282,8 +282,10 @@ def plot_component(fit: Any, component: int, axes: Sequence[Axes] | None = None,
     look.intervals(panels[0], labels(posterior.row_names, rows.positions, "row"), *rows[1:4])
     look.intervals(panels[1], labels(posterior.column_names, columns.positions, "column"), *columns[1:4])
     agreeing = components.n_chains_with[component]
-    panels[0].set_title(f"component {component}, {components.sizes[component]:.0%} of all predictions", fontsize=10)
-    panels[1].set_title(f"found by {agreeing} of {posterior.n_chains} chains", fontsize=10)
+    name = posterior.effects.get(component, f"component {component}")
+    panels[0].set_title(f"{name}, {components.sizes[component]:.0%} of all predictions", fontsize=10)
+    if component not in posterior.effects:
+        panels[1].set_title(f"found by {agreeing} of {posterior.n_chains} chains", fontsize=10)
     typical = "root mean square" if posterior.signed[0] else "average row"
     panels[0].set_xlabel(f"weight of the row ({typical}: 1)")
     panels[1].set_xlabel("added at weight 1" + (" (column scale: 1)" if scale is not None else ""))
@@ -300,6 +302,7 @@ def plot_weights(fit: Any, ax: Axes | None = None) -> Axes:
 
     The axis is logarithmic, and the densities are over log10 w. The legend gives the percentage of entries below 0.1,
     the paper's measure of sparsity. Scale can move between W and Z, so these are entries in the scale of the draws.
+    Those of a learned offset and of an effect of the rows are left out.
 
     Parameters
     ----------
@@ -309,7 +312,8 @@ def plot_weights(fit: Any, ax: Axes | None = None) -> Axes:
         Where to draw; by default the current axes.
     """
     ax, posterior = look.current_axes(ax), look.posterior_of(fit)
-    last = posterior.W[:, -LAST_DRAWS:]
+    drawn = [k for k in range(posterior.n_components) if k not in posterior.effects]
+    last = posterior.W[:, -LAST_DRAWS:, :, drawn or slice(None)]
     logs = [np.log10(np.maximum(draws, np.finfo(np.float32).tiny)).ravel() for draws in last]
     # A few entries that are nearly zero would stretch the axis over many decades.
     start, stop = np.quantile(np.concatenate([np.quantile(part, [0.01, 1.0]) for part in logs]), [0.0, 1.0])

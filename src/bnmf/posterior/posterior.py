@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from bnmf.posterior.calibration import Calibration
     from bnmf.posterior.verdict import Finding
 
+# What a component is called that is equal in all columns, and one that is equal in all rows.
+EFFECT, OFFSET = "effect of the rows", "offset of the columns"
 # Number of rows and columns of the aligned factors that are checked for convergence.
 N_MONITORED_ROWS = 10
 
@@ -409,7 +411,7 @@ class Posterior(BasePosterior):
 
         With ``prior="ard"`` superfluous components shrink, and what is left of them fits noise. The others are counted:
         those that are at least twice as strong as the strongest one that pure noise is expected to have, in most draws
-        of the chain that fits best.
+        of the chain that fits best. Learned effects of rows and columns are not counted.
 
         Examples
         --------
@@ -421,7 +423,7 @@ class Posterior(BasePosterior):
         >>> model.posterior_.n_active_components()
         3
         """
-        return int(self.active_components.sum())
+        return int(self.component_matches()[0].sum())
 
     @cached_property
     def active_components(self) -> Bools:
@@ -430,9 +432,20 @@ class Posterior(BasePosterior):
         active = components.active(*self.flat).reshape(*self.W.shape[:2], -1)[chain]
         return np.take_along_axis(active, self.alignment.order[chain], axis=1).mean(axis=0) > 0.5
 
+    @cached_property
+    def effects(self) -> dict[int, str]:
+        """The components that are equal in all columns or in all rows because they were fixed so, and their names."""
+        first, last = self.n_fixed[0], self.n_components - self.n_fixed[1]
+        profiles = self.Z[0, 0, :first] / (1.0 if self.scale is None else self.scale)
+        of_rows = np.flatnonzero(np.ptp(profiles, axis=1) <= 1e-5 * np.abs(profiles).max(axis=1))  # scaled and back
+        of_columns = last + np.flatnonzero(np.ptp(self.W[0, 0, :, last:], axis=0) == 0.0)
+        return dict.fromkeys(of_rows.tolist(), EFFECT) | dict.fromkeys(of_columns.tolist(), OFFSET)
+
     def component_matches(self) -> tuple[Bools, Bools]:
-        """Return which components are active, and on which all chains agree."""
-        return self.active_components, np.asarray(self.alignment.agrees.all(axis=0))
+        """Return which components are active, and on which all chains agree, without effects of rows and columns."""
+        found = self.active_components, self.alignment.agrees.all(axis=0)
+        active, agrees = (np.delete(each, list(self.effects)) for each in found)
+        return active, agrees
 
     def align(self) -> Posterior:
         """Return this posterior with the components of all draws in one order and scale.

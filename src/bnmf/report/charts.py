@@ -192,6 +192,12 @@ def agreement(found: Bools, title: str) -> str:
     return svg(WIDTH, bottom + 26, "".join(parts), title)
 
 
+def ends_of(values: Floats, limits: tuple[float, float], form: Callable[[float], str]) -> tuple[str, str]:
+    """Return the texts of the ends of a scale, with a sign where values lie beyond them."""
+    low, high = map(form, limits)
+    return f"≤ {low}" if values.min() < limits[0] else low, f"≥ {high}" if values.max() > limits[1] else high
+
+
 def heat_map(
     values: Floats,
     limits: tuple[float, float],
@@ -212,11 +218,14 @@ def heat_map(
     imsave(file, shown, *limits, cmap=colours, format="png", metadata={"Software": "bnmf"})
     picture = base64.b64encode(file.getvalue()).decode("ascii")
     left, top, width, height = box = 112, 6, 330, 420
-    row_step, column_step = -(-n_rows // 34), -(-n_columns // 26)
+    longest = max(map(len, columns))
+    is_upright = longest <= 3
+    # Names beside each other need a gap.
+    room = NAME_CHARACTER * longest + 3 if is_upright else 12.5
+    row_step, column_step = -(-n_rows // 34), math.ceil(n_columns * room / width)
     row_names, column_names = (
         short_names(names[::step], NAME_WIDTH) for names, step in ((rows, row_step), (columns, column_step))
     )
-    is_upright = max(map(len, column_names)) <= 3
     bottom = 22.0 if is_upright else 16.0 + NAME_CHARACTER * max(map(len, column_names))
     parts = [
         f'<rect class="missing" x="{left}" y="{top}" width="{width}" height="{height}"/>'

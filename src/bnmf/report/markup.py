@@ -12,11 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bnmf.utils.text import shortened
-
-# Characters of a name that are shown; the whole name is in its title.
-NAME_WIDTH = 60
-
 
 class Html(str):
     """Markup, in which names are escaped already."""
@@ -92,15 +87,8 @@ def _cell(cell: Any, column: Column, place: int) -> str:
         value, text = cell if isinstance(cell, tuple) else (cell, number(float(cell)))
         sortable = f"{float(value):.6g}" if math.isfinite(value) else ""
         return f'<td class=num data-v="{sortable}">{text if isinstance(text, Html) else escape(text)}</td>'
-    return f"<td>{_name(cell)}</td>" if place else f"<th scope=row>{_name(cell)}</th>"
-
-
-def _name(text: str) -> str:
-    """Return a name as HTML; a long one is cut, and whole in its title."""
-    if isinstance(text, Html):
-        return text
-    short = shortened(text, NAME_WIDTH)
-    return escape(text) if short == text else f'<span title="{escape(text)}">{escape(short)}</span>'
+    shown = cell if isinstance(cell, Html) else escape(cell)
+    return f"<td>{shown}</td>" if place else f"<th scope=row>{shown}</th>"
 
 
 def json_script(identifier: str, data: Any) -> str:

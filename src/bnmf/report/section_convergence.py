@@ -7,7 +7,7 @@ import numpy as np
 from bnmf.plots.look import column_scale
 from bnmf.posterior import Posterior
 from bnmf.posterior.base import N_MONITORED_PREDICTIONS
-from bnmf.posterior.verdict import PREDICTION_ERRORS, RHAT_LIMITS, Verdict
+from bnmf.posterior.verdict import PREDICTION_ERRORS, RHAT_LIMITS, UNKNOWN, Verdict
 from bnmf.report.charts import N_LINE_STYLES, Chart, agreement
 from bnmf.report.markup import Column, Html, html_table, percent
 from bnmf.report.overview import Overview
@@ -59,24 +59,34 @@ def banner(verdict: Verdict, uncertainty: float) -> str:
 def section(overview: Overview) -> str:
     """Return the section."""
     posterior = overview.posterior
-    dots = agreement(posterior.alignment.agrees, "Which chains have found which components")
-    several = f"{posterior.n_chains} chains were" if posterior.n_chains > 1 else "One chain was"
+    kept = f"sweeps (burn-in) are discarded, and {posterior.n_draws:,} draws from the posterior are kept."
+    if posterior.n_chains > 1:
+        about = f"""{posterior.n_chains} chains were started at random. Of each, the first {posterior.burn_in:,} {kept}
+If chains with different starts agree, the result does not depend on the start."""
+        lines = "lines should be flat and overlap. A chain that stays above the others is stuck in a worse mode."
+    else:
+        about = f"One chain was started at random. Its first {posterior.burn_in:,} {kept}"
+        lines = "line should be flat."
     unit = "" if column_scale(posterior) is None else ", in units of the scale of each column"
     return f"""
-<p>{several} started at random. Of each, the first {posterior.burn_in:,} sweeps (burn-in) are discarded, and
-{posterior.n_draws:,} draws from the posterior are kept. If chains with different starts agree, the result does not
-depend on the start.</p>
+<p>{about}</p>
 <div class="pair">
-<figure>{_traces(posterior)}<figcaption>Error on the observed entries by
-sweep{unit}. After the burn-in the lines should be flat and
-overlap. A chain that stays above the others is stuck in a worse mode.</figcaption></figure>
-<figure>{dots}<figcaption>Which chain found which component (a full dot), the largest first. Interpret a component if
-all chains found it and it stands out from the noise. Chain {posterior.alignment.reference} fits best, and the
-others are compared with it.</figcaption>
-</figure>
+<figure>{_traces(posterior)}<figcaption>Error on the observed entries by sweep{unit}. After the burn-in the
+{lines}</figcaption></figure>
+{_dots(posterior)}
 </div>
 {_check(overview)}
 {_numbers(posterior)}"""
+
+
+def _dots(posterior: Posterior) -> str:
+    """Return which chains found which components, if they can be compared."""
+    if posterior.verdict["components"].level == UNKNOWN:
+        return ""
+    return f"""<figure>{agreement(posterior.alignment.agrees, "Which chains have found which components")}
+<figcaption>Which chain found which component (a full dot). Interpret a component if all chains found it and it stands
+out from the noise. Chain {posterior.alignment.reference} fits best, and the others are compared with it.</figcaption>
+</figure>"""
 
 
 def _traces(posterior: Posterior) -> str:
@@ -84,8 +94,8 @@ def _traces(posterior: Posterior) -> str:
     n_sweeps = errors.shape[1]
     seen = errors[np.isfinite(errors) & (errors > 0)]
     low, high = (float(seen.min()), float(seen.max())) if seen.size else (0.5, 1.0)
-    # The first sweeps are far off, and would leave no room for the others.
-    high = min(high, float(np.nanmax(errors[:, min(N_FAR_OFF, n_sweeps - 1) :])) * 1.02)
+    if n_sweeps > 4 * N_FAR_OFF:  # the first sweeps are far off, and would leave no room for the others
+        high = min(high, float(np.nanmax(errors[:, N_FAR_OFF:])) * 1.02)
     low, high = (low * 0.98, high) if high > low else (low * 0.9, low * 1.1)
     title = "Root mean squared error on the observed entries by sweep, one line per chain"
     chart = Chart((0, n_sweeps), (low, high), "sweep", "root mean squared error", title, log_y=True)
@@ -123,9 +133,11 @@ def _check(overview: Overview) -> str:
     chart = Chart((low, high), (low, high), f"observed value{unit}", "fitted value", "Fitted against observed values")
     part = rng.permutation(len(values))[:N_POINTS]
     chart.points(np.clip(values[part], low, high), np.clip(fitted[part], low, high))
+    n_all = overview.data.n_observed
+    which = f"all {n_all:,} entries" if len(part) == n_all else f"{len(part):,} entries chosen at random"
     return f"""<div class="pair">
-<figure>{chart.svg()}<figcaption>Fitted against observed values ({len(part):,} entries chosen at random). On the dashed
-line both are equal.</figcaption></figure>
+<figure>{chart.svg()}<figcaption>Fitted against observed values ({which}). On the dashed line both are
+equal.</figcaption></figure>
 <div><h3>Fit and calibration</h3>
 <dl class="facts"><div><dt>{percent(explained)}</dt><dd>of the variance within columns is explained
 ({len(values):,} entries that the fit has seen)</dd></div>{_hidden(overview.posterior)}</dl></div>

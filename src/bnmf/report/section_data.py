@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping
-from html import escape
 from importlib.metadata import version
 from typing import Any
 
@@ -13,8 +12,9 @@ import numpy as np
 from bnmf.plots.look import column_scale
 from bnmf.posterior import Posterior
 from bnmf.report.charts import histogram
-from bnmf.report.markup import Column, Html, html_table, percent
+from bnmf.report.markup import Column, html_table, percent
 from bnmf.report.overview import Overview
+from bnmf.utils.text import listed
 
 # Columns that are listed, those with the most missing entries first.
 MAX_LISTED_COLUMNS = 300
@@ -37,12 +37,16 @@ def data_section(overview: Overview) -> str:
     empty = [f"{n:,} {kind}{'s' if n > 1 else ''}" for kind, n in counts.items() if n]
     if empty:
         notes.append(f"{' and '.join(empty)} without any observed entry: imputed from the prior alone.")
+    counted, of_missing = f"All of its {n_rows * n_columns:,} entries were observed.", ""
+    if overview.n_missing:
+        counted = f"""Of its {n_rows * n_columns:,} entries, {data.n_observed:,} were observed and
+<strong>{overview.n_missing:,} ({percent(overview.n_missing / (n_rows * n_columns))}) were missing</strong>."""
+        of_missing = f"<figure>{_missing(overview)}</figure>"
     return f"""
 <p>The table has <strong>{n_rows:,} rows</strong> and <strong>{n_columns:,} columns</strong>.
-Of its {n_rows * n_columns:,} entries, {data.n_observed:,} were observed and
-<strong>{overview.n_missing:,} ({percent(overview.n_missing / (n_rows * n_columns))}) were missing</strong>.
+{counted}
 {" ".join(notes)}</p>
-<div class="pair"><figure>{_values(overview)}</figure><figure>{_missing(overview)}</figure></div>
+<div class="pair"><figure>{_values(overview)}</figure>{of_missing}</div>
 {_columns(overview)}"""
 
 
@@ -70,6 +74,7 @@ def _missing(overview: Overview) -> str:
 def _columns(overview: Overview) -> str:
     (n_rows, n_columns), posterior = overview.data.shape, overview.posterior
     missing, (mean, sd) = overview.column_missing, overview.moments
+    sd = np.where(overview.data.columns.n_observed > 1, sd, np.nan)  # one entry has no spread
     order = np.argsort(-missing, kind="stable")[:MAX_LISTED_COLUMNS]
     variance = posterior.noise_variance.mean(axis=(0, 1))
     if posterior.row_noise is not None:
@@ -81,7 +86,7 @@ def _columns(overview: Overview) -> str:
         [label, (n, f"{n:,}"), (n / n_rows, percent(n / n_rows)), mean[j], sd[j], noise[j]]
         for j, n, label in zip(order, missing[order], overview.names("column", order), strict=True)
     ]
-    caption = "Columns, those with the most missing entries first"
+    caption = "Columns, those with the most missing entries first" if overview.n_missing else "Columns"
     if len(order) < n_columns:
         caption += f" ({len(order):,} of {n_columns:,} are listed)"
     columns = [
@@ -97,18 +102,20 @@ def _columns(overview: Overview) -> str:
 
 def settings_section(posterior: Posterior, settings: Mapping[str, Any] | None) -> str:
     """Return the section on settings and versions."""
+    effects, offset = posterior.effects.values(), (settings or {}).get("offset")
+    subtracted = {"min": "minimum ", "mean": "mean "}.get(str(offset), "" if any(posterior.signed) else "minimum ")
     fit = {
-        "components": posterior.n_components,
+        "components": posterior.n_components - len(effects),
         "chains": posterior.n_chains,
         "sweeps of burn-in": f"{posterior.burn_in:,}",
         "draws of each chain": f"{posterior.n_draws:,}",
         "thinning": posterior.thinning,
         "noise": _noise(posterior),
         "scale": "common" if column_scale(posterior) is None else "of each column",
-        "offset": "subtracted" if posterior.offset is not None else "learned" if posterior.n_fixed[1] else "none",
+        "offset": f"{subtracted}subtracted" if posterior.offset is not None else "none",
     }
-    if posterior.prior_W is not None:
-        fit["prior of W"] = posterior.prior_W
+    if effects:
+        fit["offset"] = f"learned: {listed([*effects])}"
     versions = {"Python": platform.python_version()} | {name: version(name) for name in LIBRARIES}
     return f"""
 <p>With the same data, parameters, seed and versions a fit gives the same draws.</p>
@@ -117,7 +124,7 @@ def settings_section(posterior: Posterior, settings: Mapping[str, Any] | None) -
 
 
 def _listed(caption: str, values: Mapping[str, Any]) -> str:
-    rows = [[str(name), Html(escape(str(value)))] for name, value in values.items()]  # values are never cut
+    rows = [[str(name), str(value)] for name, value in values.items()]
     return html_table(caption, [Column("name"), Column("value")], rows, search=False)
 
 

@@ -11,7 +11,7 @@ from scipy.stats import norm
 from bnmf.plots.figures import column_ranges, evenly
 from bnmf.plots.look import COLOUR_MAP, DOUBT_COLOURS
 from bnmf.posterior.components import Components
-from bnmf.report.charts import heat_map, histogram
+from bnmf.report.charts import ends_of, heat_map, histogram
 from bnmf.report.markup import HIGH, LOW, Column, html_table, json_script, number, of_all, percent, rounded
 from bnmf.report.overview import Overview
 from bnmf.utils.typing import Floats, Indices
@@ -68,12 +68,13 @@ that the column mean is better.{"" if computed == n_known else sample}{empty}</p
 <figure>{picture}<figcaption>Uncertainty of the imputed values.</figcaption></figure>
 <div><dl class="facts"><div><dt>{middle:.0%}</dt><dd>median uncertainty of an imputed value</dd></div>
 <div><dt>{low:.0%} – {high:.0%}</dt><dd>range of the middle 80%</dd></div>
-<div><dt>{percent(float(np.mean(uncertainty >= 0.95)))}</dt><dd>hardly better than the column mean (95% or
-more)</dd></div></dl></div>
+<div><dt>{percent(float(np.mean(uncertainty >= 0.95)))}</dt><dd>of the imputed values are hardly better than the column
+mean (uncertainty of 95% or more)</dd></div></dl></div>
 </div>
 {_heat_maps(overview, components)}
 {tables}
-<p class="note">{between}<code>model.interval(0.9)</code> gives the interval of every entry.</p>"""
+<p class="note">{between}<code>model.interval(0.9)</code>, or <code>bnmf impute --fit DIR --interval 0.9</code>, gives
+the interval of every entry.</p>"""
 
 
 def _table(overview: Overview, shown: pd.DataFrame, caption: str) -> str:
@@ -104,12 +105,12 @@ def _heat_maps(overview: Overview, components: Components) -> str:
         shown, limits, ends = (completed - bottom) / span, (0.0, 1.0), ("lowest of the column", "highest")
     else:
         shown, limits = completed, _limits(completed)
-        ends = number(limits[0]), number(limits[1])
+        ends = ends_of(shown, limits, number)
     top = max(1.0, float(np.quantile(doubt, 0.99)))
     panels = {
         "Observed": (np.where(np.isnan(observed), np.nan, shown), (limits, ends), COLOUR_MAP),
         "Completed": (shown, (limits, ends), COLOUR_MAP),
-        "Uncertainty": (doubt, ((0.0, top), ("0%", percent(top))), DOUBT_COLOURS),
+        "Uncertainty": (doubt, ((0.0, top), ends_of(doubt, (0.0, top), percent)), DOUBT_COLOURS),
     }
     names = overview.names("row", rows), overview.names("column", columns)
     figures = "".join(
@@ -120,9 +121,10 @@ def _heat_maps(overview: Overview, components: Components) -> str:
     data = {"kind": "matrix", "rows": names[0], "columns": names[1]}
     data |= {name: rounded(values) for name, values in numbers.items()}
     counted = f"{of_all(len(rows), n_rows, 'row')} and {of_all(len(columns), n_columns, 'column')}"
+    blank = "Blank cells on the left were missing. " if overview.n_missing else ""
     return (
         f'<div class="trio">{figures}</div><p class="figure-note">{counted[0].upper() + counted[1:]}, grouped by '
-        "component. Blank cells on the left were missing. Point at a cell, or move through them with the arrow keys, "
+        f"component. {blank}Point at a cell, or move through them with the arrow keys, "
         f"for its names and values.</p>{json_script('matrix', data)}"
     )
 

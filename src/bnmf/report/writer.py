@@ -10,12 +10,13 @@ from typing import Any
 from bnmf.plots.look import data_of, posterior_of
 from bnmf.posterior import Posterior
 from bnmf.posterior.components import Components
+from bnmf.posterior.verdict import Verdict
 from bnmf.report import section_components, section_convergence, section_data, section_imputed
 from bnmf.report.markup import page, percent
 from bnmf.report.overview import Overview
 from bnmf.utils import arguments
 from bnmf.utils.files import write_bytes
-from bnmf.utils.text import counted
+from bnmf.utils.text import counted, listed
 
 FOOTER = "Written by bnmf: Bayesian nonnegative matrix factorisation by Gibbs sampling. The page is one file."
 
@@ -27,6 +28,7 @@ def write_report(
     *,
     title: str | None = None,
     settings: Mapping[str, Any] | None = None,
+    verdict: Verdict | None = None,
 ) -> None:
     """Write a report of a fit for people who did not run it: one HTML file that opens without a network.
 
@@ -45,6 +47,8 @@ def write_report(
         Title of the report.
     settings : mapping of str to object, optional
         Parameters to list; by default those of the model.
+    verdict : Verdict, optional
+        Findings to show in place of those of the posterior: the same in other words.
 
     Examples
     --------
@@ -84,10 +88,10 @@ def write_report(
             "Settings": section_data.settings_section(posterior, settings),
         }
     html = page(
-        title or "Components and missing entries",
+        title or ("Components and missing entries" if overview.n_missing else "Components"),
         f"bnmf report · {f'{date.today():%d %B %Y}'.lstrip('0')}",
         _lead(overview),
-        section_convergence.banner(posterior.verdict, imputed["uncertainty"].median()),
+        section_convergence.banner(verdict or posterior.verdict, imputed["uncertainty"].median()),
         sections,
         FOOTER,
     )
@@ -95,9 +99,12 @@ def write_report(
 
 
 def _lead(overview: Overview) -> str:
-    (n_rows, n_columns), n = overview.data.shape, overview.posterior.n_active_components()
-    table = f"A table of {n_rows:,} rows and {n_columns:,} columns"
-    model = counted(n, "component") if n else "no component that stands out"
+    (n_rows, n_columns), (active, _) = overview.data.shape, overview.posterior.component_matches()
+    table, n = f"A table of {n_rows:,} rows and {n_columns:,} columns", int(active.sum())
+    effects = (f"an {effect}" for effect in overview.posterior.effects.values())
+    model = listed([*effects, counted(len(active), "component")])
+    if n < len(active):
+        model += f", of which {n or 'none'} {'stand' if n > 1 else 'stands'} out from the noise"
     if overview.n_missing == 0:
         return f"{table}, without missing entries, modelled by {model}."
     share = percent(overview.n_missing / (n_rows * n_columns))

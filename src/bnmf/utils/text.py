@@ -27,6 +27,12 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else noun.removesuffix('y') + 'ies' if noun[-1] == 'y' else noun + 's'}"
 
 
+def listed(texts: Sequence[str]) -> str:
+    """Return texts as a sentence lists them, such as a, b and c."""
+    *first, last = texts
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def size(n_bytes: float) -> str:
     """Return a number of bytes with the unit that suits it."""
     for unit in ("B", "kB", "MB"):
@@ -56,12 +62,31 @@ def shortened(text: str, width: int) -> str:
 
 
 def short_names(names: Sequence[str], width: int) -> list[str]:
-    """Return names of at most `width` characters; long ones lose the words that all names begin with."""
+    """Return names of at most `width` characters; long ones lose words that they share, and so stay apart."""
+    short = _told_apart({name for name in names if len(name) > width}, width)
+    return [short.get(name, name) for name in names]
+
+
+def _told_apart(names: set[str], width: int) -> dict[str, str]:
+    """Return short forms of names without the words that all begin with and, if these are too long, end with."""
+    start = _shared(names)
+    rest = {name: f"…{name[start:]}" if start else name for name in names}
+    if max(map(len, rest.values()), default=0) > width and (end := _shared({name[start:][::-1] for name in names})):
+        rest = {name: f"{text[:-end]}…" for name, text in rest.items()}
+    short = {name: shortened(text, width) for name, text in rest.items()}
+    for text in set(short.values()):
+        alike = {name for name in names if short[name] == text}
+        if 1 < len(alike) < len(names):
+            short |= _told_apart(alike, width)
+    return short
+
+
+def _shared(names: set[str]) -> int:
+    """Return the length of the words that several names begin with."""
     first, last = min(names, default=""), max(names, default="")
     n_shared = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), 0)
     words = re.match(r".{3,}[\s_/:,.-]", first[:n_shared])
-    start = len(words[0]) if words else 0
-    return [shortened(f"…{name[start:]}" if start and len(name) > width else name, width) for name in names]
+    return len(words[0]) if words else 0
 
 
 def prose(text: str) -> str:
