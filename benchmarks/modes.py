@@ -1,7 +1,7 @@
 """What helps chains that sit in different modes.
 
     python -m benchmarks.modes --data-dir ../shared/data [--write docs/mixing.md]
-    python -m benchmarks.modes --lines [--write docs/mixing.md]
+    python -m benchmarks.modes --starts [--write docs/mixing.md]
 
 A fifth of the entries is hidden. Four chains of default length fit the rest, and the hidden entries are predicted by
 
@@ -14,15 +14,16 @@ A fifth of the entries is hidden. Four chains of default length fit the rest, an
 The table has the mean log predictive density per hidden entry, in units of the scaled columns (larger is better), and
 the root mean square error of the mean over that of the pooled draws. "weights" are those of the stacked chains.
 
-With --lines: two columns on a line, a quarter of one missing, and how many chains find nothing in them if the noise of
-the warm-up is any, or small as it is in bnmf.
+With --starts: the noise of the first sweeps. Two columns on a line, a quarter of one missing, and how many chains find
+nothing in them if the noise of the warm-up is any, or small; and columns without structure beside others that determine
+each other, if the noise after the warm-up is any, or alike.
 """
 
 from __future__ import annotations
 
 import argparse
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -30,8 +31,9 @@ from scipy import special
 from sklearn import datasets as packaged
 
 from benchmarks import pages
-from bnmf import NMFImputer
+from bnmf import BayesianNMF, NMFImputer
 from bnmf.data.observed import ObservedMatrix
+from bnmf.imputer import ANY_TABLE
 from bnmf.model.model import Model
 from bnmf.model.units import units_of
 from bnmf.sampler import gibbs
@@ -157,25 +159,58 @@ def lines(n_seeds: int = 4) -> Iterator[list[str]]:
             cells = []
             for gibbs.WARM_UP_VARIANCE in (np.inf, 0.1):
                 ratios, stuck = zip(*(line(rows, noise, seed) for seed in range(n_seeds)), strict=True)
-                cells.append(f"{np.median(ratios):.2g} to {max(ratios):.2g} ({sum(stuck)})")
+                typical, largest = (float(f"{ratio:.2g}") for ratio in (np.median(ratios), max(ratios)))
+                cells.append(f"{typical:g} to {largest:g} ({sum(stuck)})")
             yield [str(rows), f"{noise:.0%}", *cells]
+
+
+def beside(determined: Callable[[Floats], Floats], seed: int) -> tuple[float, float]:
+    """Return error and coverage of hidden entries of 14 columns of noise, beside columns that determine each other."""
+    rng = np.random.default_rng(seed)
+    truth = np.hstack([determined(rng.standard_normal((300, 4))), rng.standard_normal((300, 14))])
+    hidden = rng.random(truth.shape) < 0.15
+    hidden[:, :-14] = False
+    X = np.where(hidden, np.nan, truth)
+    imputer = NMFImputer(BayesianNMF(**ANY_TABLE, calibrate=False), random_state=seed).fit(X)
+    error = float(np.sqrt(np.mean((imputer.transform(X) - truth)[hidden] ** 2)))
+    low, high = imputer.interval(X)
+    return error, float(np.mean(((low <= truth) & (truth <= high))[hidden]))
+
+
+def columns_beside(n_seeds: int = 4) -> Iterator[list[str]]:
+    """Yield the rows of the table of columns beside others that determine each other."""
+    tables: dict[str, Callable[[Floats], Floats]] = {
+        "one column": lambda b: b[:, :1],
+        "two equal columns": lambda b: b[:, [0, 0]],
+        "two columns and their sum": lambda b: np.column_stack([b[:, :2], b[:, 0] + b[:, 1]]),
+        "four pairs of equal columns": lambda b: np.hstack([b, b]),
+    }
+    for name, determined in tables.items():
+        cells = []
+        for gibbs.SETTLING_VARIANCE in (0.0, 0.25):
+            found = np.array([beside(determined, seed) for seed in range(n_seeds)])
+            cells.append("{:.2f} ({:.0%})".format(*found.mean(axis=0)))
+        yield [name, *cells]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-dir", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--lines", action="store_true", help="two columns on a line only")
+    parser.add_argument("--starts", action="store_true", help="the noise of the first sweeps")
     parser.add_argument("--write", type=Path, help="the page whose table is replaced")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    if options.lines:
-        mark, table = "lines", pages.table(["rows", "noise over signal", "any noise", "small noise"], lines())
+    if options.starts:
+        found = {
+            "lines": pages.table(["rows", "noise over signal", "any noise", "small noise"], lines()),
+            "beside": pages.table(["beside", "any noise", "noise alike"], columns_beside()),
+        }
     else:
         rows = (compare(name, X, k) for name, X, ranks in tables(options.data_dir) for k in ranks)
-        mark, table = "modes", pages.table(["", "pooled", "stacked", "cooled", "best chain", "weights"], rows)
-    print(table)
+        found = {"modes": pages.table(["", "pooled", "stacked", "cooled", "best chain", "weights"], rows)}
+    print(*found.values(), sep="\n\n")
     if options.write:
-        pages.write(options.write, **{mark: table})
+        pages.write(options.write, **found)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,9 @@ from bnmf.utils.typing import Floats
 
 # Largest variance of the noise in the warm-up, as a part of the mean square of the data.
 WARM_UP_VARIANCE = 0.1
+# Smallest variance of the noise of a column in as many sweeps after it, as a part of that of all columns on average,
+# both relative to the variances of the data.
+SETTLING_VARIANCE = 0.25
 
 
 class State(NamedTuple):
@@ -275,7 +278,9 @@ def sample(
     """Yield the states of a chain, one after each of `n_sweeps` sweeps from a state, or without an end."""
     # Up to sweep `n_warm_up` the variances of rows and columns are nearly equal: if they differ too early, a column
     # that is not fitted yet gets a large variance, and then no weight. They are small too: if all columns are taken for
-    # noise, components vanish, and on small tables it takes hundreds of sweeps until they return.
+    # noise, components vanish, and on small tables it takes hundreds of sweeps until they return. In as many sweeps
+    # after these no column has much less noise than others: one that others determine would hold all components in
+    # place, and those that are superfluous could not vanish, but would fit the noise of the other columns.
     with Workers(n_threads) as workers:
         state = start(model, stream, init, workers) if state is None else state
         warm_up = model.with_shared_noise() if state.sweep < n_warm_up else model
@@ -283,6 +288,8 @@ def sample(
         while state.sweep < last:
             if state.sweep < n_warm_up:
                 state = step(warm_up, state._replace(noise=_small(model, state.noise)), stream, workers, moves)
+            elif state.sweep < 2 * n_warm_up:
+                state = step(model, state._replace(noise=_settling(model, state.noise)), stream, workers, moves)
             else:
                 state = step(model, state, stream, workers, moves)
             yield state
@@ -295,3 +302,13 @@ def _small(model: Model, noise: NoiseState) -> NoiseState:
         return noise
     side = "row" if law.has_rows and not law.has_columns else "column"
     return noise._replace(**{side: np.minimum(getattr(noise, side), WARM_UP_VARIANCE * model.mean_square)})
+
+
+def _settling(model: Model, noise: NoiseState) -> NoiseState:
+    """Return noise of which no column has much less than the columns have on average."""
+    law, variances = model.noise_model, model.variances
+    if law.is_known or not law.has_columns or not model.units.by_column or not variances.any():
+        return noise
+    relative = np.minimum(noise.column / np.where(variances > 0.0, variances, np.inf), 1.0)
+    smallest = SETTLING_VARIANCE * relative[variances > 0.0].mean() * variances
+    return noise._replace(column=np.maximum(noise.column, smallest))
