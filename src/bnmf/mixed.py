@@ -103,7 +103,7 @@ class LearnedTable:
         if not is_learned.any():
             where = "outside of ignored columns" if self.is_ignored.any() else "at all"
             raise ValueError(f"X has no observed entry {where}: there is nothing to learn from")
-        self.dtypes = list(X.dtypes)
+        self.dtypes, self.column_names = list(X.dtypes), X.columns
         self.columns: list[Number | Ordered | Categorical | None] = []
         for at, name in enumerate(X.columns):
             column = X.iloc[:, at], known[:, at], kinds.get(name), bool(has_limits[:, at].any())
