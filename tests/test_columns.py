@@ -295,6 +295,31 @@ def test_ugly_columns(keep):
     assert imputer.transform(X.iloc[[1]]).shape == (1, frame.shape[1])
 
 
+def test_equal_numbers_are_filled_by_the_same():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=12), "seven": 7.0, "zero": 0.0, "full": 100.0, "few": 7.0})
+    X.iloc[:2, 1:] = np.nan
+    X.loc[2:8, "few"] = np.nan
+    imputer = quick(kinds={"full": (0, 100)}).fit(X)
+    filled, (low, high) = imputer.transform(X), imputer.interval(X)
+    assert set(filled["seven"]) == {7.0}
+    assert set(filled["zero"]) == {0.0}
+    assert (low["seven"][:2] < high["seven"][:2]).all()
+    assert (filled["full"][:2] < 100.0).all()  # the bound stands for anything beyond it
+    assert (filled["few"][:2] != 7.0).all()  # three tell little of the others
+    assert (imputer.transform(X, upper={"seven": 6.0})["seven"][:2] < 6.0).all()
+
+
+def test_names_of_latent_columns_are_different():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"s": ["u", "v", None] * 10, "s = u": rng.normal(size=30), "t = 1 (2)": 0.5})
+    X["t"] = pd.Series([1, "1", "w"] * 10, dtype=object)
+    imputer = quick().fit(X)
+    names = ["s = u", "s = u (2)", "t = 1 (2)", "t = 1", "t = 1 (3)"]
+    assert imputer.estimator_.feature_names_in_.tolist() == names
+    assert imputer.transform(X[:4])["s"].notna().all()
+
+
 def test_tables_of_one_row_and_of_equal_columns():
     X = pd.DataFrame([[1.0, "a", 2], [np.nan, None, 3]], columns=["x", "t", 7])
     filled = (
@@ -330,13 +355,23 @@ WRONG = [
     ({"a": [1, 2]}, {"ignore": ["a"]}, "X has no observed entry outside of ignored columns"),
     ({"a": [1, 2]}, {"ignore": ["b"]}, "ignore names a column that X does not have: 'b'"),
     ({"a": [1, 2]}, {"kinds": {"a": "yesno"}}, "kinds['a'] must be 'number', 'nonnegative'"),
-    ({"a": [1, 2, 3]}, {"kinds": {"a": "binary"}}, "kinds['a'] is 'binary', but the column has 3 values"),
+    ({"a": [1, 2, 3]}, {"kinds": {"a": "binary"}}, "two values in column 'a', whose kind is 'binary', got 3"),
     ({"a": ["lo", "hi"]}, {"kinds": {"a": "ordered"}}, "the order of words is not known"),
-    ({"a": ["lo", "hi"]}, {"kinds": {"a": ["lo", "mid"]}}, "kinds['a'] lacks the value 'hi'"),
+    (
+        {"a": ["lo", "hi"]},
+        {"kinds": {"a": ["lo", "mid"]}},
+        "X has the value 'hi' in column 'a', which its kind does not l",
+    ),
     ({"a": [1.0, 2.5]}, {"kinds": {"a": "whole"}}, "X must be a whole number in column 'a', got 2.5 in row 1"),
     ({"a": [1.0, -2.0]}, {"kinds": {"a": "nonnegative"}}, "between 0 and inf in column 'a', got -2 in row 1"),
     ({"a": [1.0, 2.0]}, {"kinds": {"a": (3, 1)}}, "must be a pair of numbers"),
+    ({"a": [1.0, 2.0]}, {"kinds": {"a": (0, np.nan)}}, "the lower bound and a larger one, not NaN, got (0, nan)"),
     ({"a": [1.0, np.inf], "b": [1, 2]}, {}, "X must be finite in column 'a', got inf in row 1"),
+    (
+        {"a": [f"{x}.5" for x in range(12)], "b": [f"n{x}" for x in range(12)]},
+        {},
+        "'a' (numbers as text), 'b' (12 categories in 12 entries). Convert numbers with pd.to_numeric, or leave",
+    ),
     ({"a": ["1", "2"]}, {"kinds": {"a": "number"}}, "X must have numbers in column 'a'"),
     ({"a": ["x", "y"]}, {"kinds": {"a": ["x", "x", "y"]}}, "kinds['a'] must name each category once, got 'x' twice"),
     ({"id": [2**60, 2**60 + 1] * 30}, {}, "'id' (whole numbers beyond 2**53, which are identifiers). Leave them"),

@@ -436,6 +436,12 @@ def test_names_of_columns_need_not_be_strings():
     assert list(model.impute(frame[:3]).columns) == list(frame.columns)
     with pytest.raises(ValueError, match="X must have the columns of the fit, in their order"):
         model.impute(frame[frame.columns[::-1]])
+    numbered = frame.set_axis(range(4), axis=1)  # as those of an array
+    assert model.impute(numbered[:3]).shape == (3, 4)
+    model.fit(numbered)
+    assert model.impute(frame[:3]).shape == (3, 4)
+    with pytest.raises(ValueError, match="X must have the columns of the fit, in their order"):
+        model.impute(numbered[[3, 2, 1, 0]])
 
 
 @pytest.mark.parametrize("name", ["observed", "lower", "upper", "noise_scale"])

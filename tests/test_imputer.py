@@ -80,6 +80,7 @@ def test_in_a_pipeline_with_parameters_of_the_model():
     ("call", "words"),
     [
         (lambda _: imputer().fit(np.full((4, 3), np.nan)), "no observed entry"),
+        (lambda _: imputer().fit(pd.DataFrame(index=range(5))), r"X must have at least one column, got shape \(5, 0\)"),
         (lambda _: imputer().fit(np.array([[1.0, -1.0], [2.0, 3.0]])), "Negative values"),
         (lambda _: NMFImputer(n_components=0).fit(None), "n_components must be at least 1, got 0"),
         (lambda _: NMFImputer(BayesianNMF(n_draws=0)).fit(None), "n_draws must be at least 1, got 0"),
@@ -113,6 +114,17 @@ def test_a_frame_for_a_frame():
     for copy, array in zip(copies, of_array.multiple_imputations(X, 3, random_state=0), strict=True):
         pd.testing.assert_index_equal(copy.index, frame.index)
         np.testing.assert_array_equal(copy.to_numpy(), array)
+
+
+@pytest.mark.parametrize("names", [[0, 1], [2015, 2016], [("a", 1), ("a", 2)]])
+def test_frames_have_the_columns_of_the_fit(names):
+    X = pd.DataFrame([[np.nan, 101.0], [1.0, 102.0], [2.0, 100.0]], columns=pd.Index(names))
+    fitted = quick().fit(X)
+    assert fitted.transform(X).columns.equals(X.columns)
+    others = [X.iloc[:, ::-1]] if names == [0, 1] else [X.iloc[:, ::-1], X.set_axis([7, names[1]], axis=1)]
+    for other in others:
+        with pytest.raises(ValueError, match="X must have the columns of the fit, in their order"):
+            fitted.transform(other)
 
 
 @pytest.mark.parametrize("dtype", ["Float64", "Float32", "float16", "float32", "Sparse[float64]", "double[pyarrow]"])

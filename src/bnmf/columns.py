@@ -12,7 +12,7 @@ import contextlib
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -116,6 +116,7 @@ class Number:
     low: float = -np.inf
     high: float = np.inf
     is_whole: bool = False
+    constant: float | None = None  # of enough equal entries
 
     @property
     def latent_names(self) -> list[str]:
@@ -127,16 +128,17 @@ class Number:
         values = _numbers(column, known, self.name)
         half = 0.5 if self.is_whole else 0.0
         if self.is_whole:
-            _refuse(np.mod(values, 1.0) > 0.0, values, self.name, "a whole number")
-        _refuse(
-            (values < self.low) | (values > self.high), values, self.name, f"between {self.low:g} and {self.high:g}"
-        )
+            _refuse(np.mod(values, 1.0) > 0.0, values, column, self.name, "a whole number")
+        is_outside = (values < self.low) | (values > self.high)
+        _refuse(is_outside, values, column, self.name, f"between {self.low:g} and {self.high:g}")
         lower = np.where(values == self.high, self.high - half, np.nan)
         upper = np.where(values == self.low, self.low + half, np.nan)
         return Latent(values[:, None], lower[:, None], upper[:, None])
 
     def predict(self, draws: Draws) -> Floats:
         """Return the mean of the values."""
+        if draws.limits is None and self.constant is not None:
+            return np.full(len(draws.rows), self.constant)
         if draws.limits is not None or (self.low == -np.inf and self.high == np.inf):
             return self.valid(draws.mean())
         entries = draws.at()
@@ -297,7 +299,9 @@ def check_kind(name: Any, kind: Any) -> None:
         raise ValueError(f"kinds[{name!r}] must be {words}, a pair of bounds or a list of {_ORDER}, got {kind!r}")
     is_pair = isinstance(kind, tuple) and len(kind) == 2 and all(isinstance(end, Real) for end in kind)
     if isinstance(kind, tuple) and not (is_pair and kind[0] < kind[1]):
-        raise ValueError(f"kinds[{name!r}] must be a pair of numbers, the lower bound and the upper one, got {kind!r}")
+        raise ValueError(
+            f"kinds[{name!r}] must be a pair of numbers, the lower bound and a larger one, not NaN, got {kind!r}"
+        )
     if isinstance(kind, list):
         twice = [category for place, category in enumerate(kind) if category in kind[:place]]
         if twice:
@@ -324,8 +328,11 @@ def learn(
     number = Number(name, float(low), float(high), whole)
     number.encode(column, known)  # raises an error if a value does not fit
     distinct = np.unique(values)
-    if not whole or is_limited or not len(values) or len(values) < ENTRIES_EACH * len(distinct):
+    if is_limited or not len(values) or len(values) < ENTRIES_EACH * len(distinct):
         return number
+    if not whole:
+        is_inside = len(distinct) == 1 and low < distinct[0] < high  # a bound stands for what is beyond it
+        return replace(number, constant=float(distinct[0])) if is_inside else number
     ends = (low, high) if isinstance(kind, tuple) and np.isfinite(low) and np.isfinite(high) else distinct[[0, -1]]
     support = (
         np.arange(np.ceil(ends[0]), ends[1] + 1.0) if ends[1] - ends[0] <= MAX_UNSEEN * len(distinct) else distinct
@@ -364,7 +371,7 @@ def _in_order(name: Any, column: pd.Series, known: Bools, kind: str) -> Array:
                 f"kinds[{name!r}] is 'ordered', but the order of words is not known: pass a list of {_ORDER}"
             )
     if kind == "binary" and len(found) > 2:
-        raise ValueError(f"kinds[{name!r}] is 'binary', but the column has {len(found)} values")
+        raise ValueError(f"X must have at most two values in column {name!r}, whose kind is 'binary', got {len(found)}")
     return _array(found)
 
 
@@ -387,7 +394,7 @@ def _numbers(column: pd.Series, known: Bools, name: Any) -> Floats:
         raise TypeError(
             f"X must have numbers in column {name!r}, whose kind is one of numbers, got {column.dtype}"
         ) from None
-    _refuse(np.isinf(out), out, name, "finite")
+    _refuse(np.isinf(out), out, column, name, "finite")
     return out
 
 
@@ -399,7 +406,7 @@ def codes_of(column: pd.Series, known: Bools, categories: Array, name: Any, *, u
     found[known] = [place.get(value, -1) for value in values]
     others = [value for value in values if value not in place] if unseen != "ignore" else []
     if others and unseen == "error":
-        raise ValueError(f"kinds[{name!r}] lacks the value {others[0]!r} of the column")
+        raise ValueError(f"X has the value {others[0]!r} in column {name!r}, which its kind does not list")
     if others:
         warnings.warn(
             f"column {name!r} has values that were not there in fit, such as {others[0]!r}: they stay as they are, and "
@@ -421,8 +428,8 @@ def _nothing(column: pd.Series) -> Latent:
     return Latent(*(np.empty((len(column), 0)),) * 3)
 
 
-def _refuse(wrong: Bools, values: Floats, name: Any, wanted: str) -> None:
-    """Raise an error that names the first value that is wrong."""
+def _refuse(wrong: Bools, values: Floats, column: pd.Series, name: Any, wanted: str) -> None:
+    """Raise an error that names the first value that is wrong, and its row."""
     if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        raise ValueError(f"X must be {wanted} in column {name!r}, got {values[row]:g} in row {row}")
+        at = int(np.flatnonzero(wrong)[0])
+        raise ValueError(f"X must be {wanted} in column {name!r}, got {values[at]:g} in row {column.index[at]}")

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bnmf.columns import check_kind
 from bnmf.estimator import BayesianNMF
-from bnmf.inputs import all_or_nothing, checked, refuse_other_labels, refuse_repeated
+from bnmf.inputs import all_or_nothing, checked, refuse_other_columns, refuse_other_labels, refuse_repeated
 from bnmf.mixed import GivenTable, LearnedTable
 from bnmf.utils.arguments import as_generator, numbers, probability, whole_number
 from bnmf.utils.typing import Array
@@ -171,6 +171,10 @@ class NMFImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         if isinstance(X, pd.DataFrame):
             refuse_repeated(X)
             validate_data(self, X, reset=reset, skip_check_array=True)
+            if not X.shape[1]:
+                raise ValueError(f"X must have at least one column, got shape {X.shape}")
+            if not reset:
+                refuse_other_columns(X, self._table.column_names)
             return X
         if not reset and not self.is_of_numbers:
             raise TypeError(f"X must be a DataFrame, as it was in fit, got {type(X).__name__}")

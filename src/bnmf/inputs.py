@@ -68,6 +68,15 @@ def refuse_repeated(X: pd.DataFrame) -> None:
         raise ValueError(f"X must have a different name for each column, got {twice[0]!r} more than once")
 
 
+def refuse_other_columns(X: pd.DataFrame, fitted: pd.Index | None) -> None:
+    """Raise an error if columns are not those of the fit, in their order; columns 0, 1, ... stand for any names."""
+    own, numbered = X.columns, pd.RangeIndex(X.shape[1])
+    fitted = numbered if fitted is None else fitted
+    is_named = not own.equals(numbered) and not fitted.equals(numbered)
+    if not own.equals(fitted) and (is_named or set(own) == set(fitted)):
+        raise ValueError("X must have the columns of the fit, in their order")
+
+
 def refuse_other_labels(X: pd.DataFrame, **given: Any) -> None:
     """Raise an error if a DataFrame of X's shape has other labels than X: entries are matched by position."""
     for name, frame in given.items():
@@ -100,9 +109,8 @@ def in_memory(
         refuse_other_labels(X, observed=observed, lower=lower, upper=upper)
         if not X.columns.equals(pd.RangeIndex(X.shape[1])):  # scikit-learn keeps names that are strings only
             columns = X.columns
-            fitted = None if reset else getattr(getattr(model, "data_", None), "column_names", None)
-            if fitted is not None and not columns.equals(fitted):
-                raise ValueError("X must have the columns of the fit, in their order")
+        if not reset:
+            refuse_other_columns(X, getattr(getattr(model, "data_", None), "column_names", None))
     if given is not None:
         names, columns = given.row_names, given.column_names
     limits: dict[str, Any] = {"lower": lower, "upper": upper, "names": columns}

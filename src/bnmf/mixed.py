@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ from bnmf.utils.typing import Array, Bools, Floats, Indices
 MAX_CATEGORIES, MIN_ENTRIES, FEW = 100, 2, 10
 # Up to which numbers all whole ones are different floating-point numbers.
 LARGEST_WHOLE = 2**53
+# Why text that looks like numbers is not filled.
+NUMBERS_AS_TEXT = "numbers as text"
 # Kinds of columns that are numbers to the model.
 NUMBERS = ("number", "nonnegative", "whole", "pair")
 
@@ -93,8 +96,11 @@ class LearnedTable:
         wrong = unfillable(X, known, kinds, ignored)
         if wrong:
             listed = ", ".join(f"{name!r} ({reason})" for name, reason in wrong.items())
+            advice = "Leave them"
+            if NUMBERS_AS_TEXT in wrong.values():
+                advice = "Convert numbers with pd.to_numeric, or leave columns"
             raise ValueError(
-                f"X has columns that cannot be filled: {listed}. Leave them as they are with ignore={list(wrong)!r}"
+                f"X has columns that cannot be filled: {listed}. {advice} as they are with ignore={list(wrong)!r}"
             )
         self.is_ignored = np.array([name in ignored for name in X.columns])
         has_limits = ~np.isnan(given.lower)
@@ -103,13 +109,14 @@ class LearnedTable:
         if not is_learned.any():
             where = "outside of ignored columns" if self.is_ignored.any() else "at all"
             raise ValueError(f"X has no observed entry {where}: there is nothing to learn from")
-        self.dtypes = list(X.dtypes)
+        self.dtypes, self.column_names = list(X.dtypes), X.columns
         self.columns: list[Number | Ordered | Categorical | None] = []
         for at, name in enumerate(X.columns):
             column = X.iloc[:, at], known[:, at], kinds.get(name), bool(has_limits[:, at].any())
             self.columns.append(learn(name, *column) if is_learned[at] else None)
-        sizes = [0 if column is None else len(column.latent_names) for column in self.columns]
-        self._first = np.cumsum([0, *sizes])
+        latent = [[] if column is None else column.latent_names for column in self.columns]
+        self._first = np.cumsum([0, *map(len, latent)])
+        self._latent_names = _different(chain.from_iterable(latent))
         if not self._first[-1]:
             raise ValueError("X has no column with two different values: there is nothing to learn from")
 
@@ -120,7 +127,7 @@ class LearnedTable:
 
     def encode(self, given: GivenTable) -> tuple[pd.DataFrame, Floats | None, Floats | None]:
         """Return a table as latent columns with names, and their limits."""
-        parts, names = [], []
+        parts = []
         for at, column in enumerate(self.columns):
             if given.is_limited[at] and not isinstance(column, Number):
                 raise ValueError(
@@ -133,9 +140,8 @@ class LearnedTable:
                 stated = given.lower[:, [at]], given.upper[:, [at]]
                 bounds = [np.where(np.isnan(side), bound, side) for side, bound in zip(stated, bounds, strict=True)]
             parts.append((values, *bounds))
-            names += column.latent_names
         values, lower, upper = (np.hstack(sides) for sides in zip(*parts, strict=True))
-        frame = pd.DataFrame(values, index=given.frame.index, columns=names)
+        frame = pd.DataFrame(values, index=given.frame.index, columns=self._latent_names)
         return (frame, None, None) if np.isnan([lower, upper]).all() else (frame, lower, upper)
 
     def probabilities(self, given: GivenTable, posterior: Posterior) -> dict[Any, pd.DataFrame]:
@@ -220,5 +226,16 @@ def unfillable(X: pd.DataFrame, known: Bools, kinds: Mapping[Any, Any], ignored:
         elif given == "categorical":
             n_categories = values.astype(object).map(repr).nunique()
             if n_categories > MAX_CATEGORIES or len(values) < MIN_ENTRIES * n_categories > FEW:
-                found[name] = f"{n_categories} categories in {len(values)} entries"
+                is_text = name not in kinds and types.infer_dtype(values) == "string"
+                as_numbers = is_text and pd.to_numeric(values.astype(object), errors="coerce").notna().all()
+                found[name] = NUMBERS_AS_TEXT if as_numbers else f"{n_categories} categories in {len(values)} entries"
     return found
+
+
+def _different(names: Iterable[str]) -> list[str]:
+    """Return names with a number after those that were there before."""
+    found: dict[str, None] = {}
+    for name in names:
+        numbered = (f"{name} ({number})" for number in count(2))
+        found[name if name not in found else next(each for each in numbered if each not in found)] = None
+    return list(found)

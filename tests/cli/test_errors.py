@@ -65,6 +65,15 @@ ERRORS = {
         2,
         "--kind is COLUMN=KIND, and KIND is number, nonnegative, whole, ord",
     ),
+    "impute words.csv -o f.csv --kind age=100..0": (
+        2,
+        "bounds such as 0..100, or categories such as low<mid<high, got ",
+    ),
+    "impute words.csv -o f.csv --kind size=S<M": (1, "X has the value 'L' in column 'size', which its kind does not"),
+    "impute words.csv -o f.csv --kind age=50..100": (
+        1,
+        "X must be between 50 and 100 in column 'age', got 31 in row 1",
+    ),
     "impute words.csv -o f.csv --kind size=ordered": (2, "column 'size' holds words: it is categorical, binary, or"),
     "impute words.csv -o f.csv --kind age=whole --triples": (2, "--kind does not go with --triples"),
     "impute words.csv -o f.csv --kind age=whole --fit nowhere": (2, "--kind does not go with --fit"),

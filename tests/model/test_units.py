@@ -100,3 +100,17 @@ def test_units_of_limited_columns_are_those_of_their_values():
         "mean",
     )
     np.testing.assert_array_equal(times_two.scale, 2.0 * units.scale)
+
+
+def test_units_of_intervals_beside_columns_that_are_far_from_zero():
+    """Cut points are then many of the first standard deviations away, which is no overflow."""
+    rng = np.random.default_rng(0)
+    latent = rng.normal(size=300)
+    cuts = np.array([-np.inf, -2.0, 0.0, 1.8, np.inf])
+    codes = np.searchsorted(cuts[1:-1], latent)
+    X = np.column_stack([170.0 + latent, 175.0 + latent, np.full(300, np.nan)])
+    lower, upper = (np.column_stack([X[:, :2], cuts[codes + side]]) for side in (0, 1))
+    data = ObservedMatrix.from_data(X, lower=lower, upper=upper, negative=True)
+    units, _ = units_of(data, "column", "mean")
+    np.testing.assert_allclose(units.offset[2], 0.0, atol=0.15)
+    np.testing.assert_allclose(units.scale[2], 1.0, rtol=0.15)

@@ -161,6 +161,8 @@ def kinds_of(given: Sequence[str]) -> dict[str, Any]:
             parsed: Any = kind.split("<") if "<" in kind else (float(low), float(high)) if dots else kind
         except ValueError:
             parsed = ""
+        if isinstance(parsed, tuple) and not parsed[0] < parsed[1]:
+            parsed = ""
         if not column or (isinstance(parsed, str) and parsed not in KINDS):
             raise WrongUse(
                 f"--kind is COLUMN=KIND, and KIND is {', '.join(KINDS)}, bounds such as 0..100, or categories such as "

@@ -109,7 +109,8 @@ def _latent_moments(data: ObservedMatrix) -> tuple[Floats, Floats]:
         moved, square = np.zeros(len(of)), np.ones(len(of))
         for sign, limit in ((1.0, low), (-1.0, high)):
             finite = np.where(np.isinf(limit), 0.0, limit)
-            density = np.exp(-0.5 * (finite**2 + math.log(2.0 * math.pi)) - log_mass) * np.isfinite(limit)
+            log_density = np.where(np.isinf(limit), -np.inf, -0.5 * (finite**2 + math.log(2.0 * math.pi)))
+            density = np.exp(log_density - log_mass)
             moved, square = moved + sign * density, square + sign * finite * density
         distance, squares = values - mean[columns], (values - mean[columns]) ** 2
         distance[limited], squares[limited] = moved * deviation, np.maximum(square, 0.0) * deviation**2
