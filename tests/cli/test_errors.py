@@ -57,8 +57,10 @@ ERRORS = {
     "impute plants.csv -o f.csv --delimiter ab": (2, "--delimiter is one sign, or one of tab"),
     "impute plants.csv -o f.csv --fit nowhere": (2, "nowhere holds no fit"),
     "impute plants.csv -o f.csv --capped a=big": (2, "--capped is VALUE or COLUMN=VALUE"),
-    "impute plants.csv -o f.csv --upper zinc=1": (1, "there is no column 'zinc'"),
-    "impute plants.csv -o f.csv --capped b=1000": (1, "--capped 1000: no entry of column 'b' is that large"),
+    "impute plants.csv -o f.csv --ignore zinc": (2, "Error: plants.csv: there is no column 'zinc'"),
+    "impute plants.csv -o f.csv --layer holes": (2, "--layer is for AnnData files"),
+    "impute plants.csv -o f.csv --upper zinc=1": (2, "there is no column 'zinc'"),
+    "impute plants.csv -o f.csv --capped b=1000": (2, "--capped 1000: no entry of column 'b' is that large"),
     "impute words.csv -o f.csv --kind wrong=whole": (2, "there is no column 'wrong'"),
     "impute words.csv -o f.csv --kind age": (2, "--kind is COLUMN=KIND"),
     "impute words.csv -o f.csv --kind age=0..x": (

@@ -205,7 +205,10 @@ def test_gct(text):
             "i,a kind,a\n1,red,2\n2,blue,3\n",
             "'a kind' holds text, such as 'red': leave it out with --ignore 'a kind'",
         ),
-        ("i,p,q,a\n1,red,x,2\n2,blue,y,3\n", "columns 'p', 'q' hold text, such as 'red': .*--ignore p --ignore q, or"),
+        (
+            "i,p,q,a\n1,red,x,2\n2,blue,y,3\n",
+            "columns 'p', 'q' hold text, such as 'red': .*--ignore p --ignore q. Only bnmf",
+        ),
         ("i,p,a\n1,2024-01-31,2\n2,2024-02-01,3\n", "column 'p' holds text, such as '2024-01-31'"),
         ("n,a,b\nx,1,5%\ny,2,6%\n", "column 'b' holds text, such as '5%'"),
         ("a,b\n1,1_000\n2,3\n4,5\n", "'1_000' is not a number"),
