@@ -285,8 +285,12 @@ def test_columns_left_out_are_written_back():
 
 def test_encodings():
     assert grid(decoded("a,é\n1,2\n".encode("utf-8-sig"))).column_names == ["a", "é"]
-    assert grid(decoded("a\té\n1\t2\n".encode("utf-16"))).column_names == ["a", "é"]
-    assert grid(decoded(b"a,b\r1,2\r3,4\r")).shape == (2, 2)
+    table = grid(decoded("a\té\r\n1\t2\r\n".encode("utf-16")))
+    assert table.column_names == ["a", "é"]
+    assert table.render(Fills(*table.to_fill(), np.empty(0))) == "a\té\r\n1\t2\r\n".encode()
+    table = grid(decoded(b"a,b\r1,2\r3,4\r"))
+    assert table.shape == (2, 2)
+    assert table.render(Fills(*table.to_fill(), np.empty(0))) == b"a,b\n1,2\n3,4\n"
     with pytest.raises(TableError, match="byte 3 is not UTF-8 text"):
         decoded("a,é\n".encode("latin-1"))
     with pytest.raises(TableError, match="neither text"):
