@@ -44,6 +44,10 @@ ERRORS = {
     "fit bad.csv --out o --scheduler tcp://127.0.0.1:1": (2, "--scheduler takes a directory of Parquet parts"),
     "fit . --out o --scheduler a:1 --capped 3": (2, "--capped is for a table in a file, and cannot be combined with"),
     "impute plants.csv -o plants.csv": (2, "plants.csv is an input, which would be replaced"),
+    "impute plants.csv -o .": (2, "Error: . is a directory, not a file: choose another name"),
+    "impute plants.csv -o taken.csv --interval 0.9": (2, "Error: taken.lower.csv is a directory, not a file"),
+    "impute plants.csv -o taken.csv --imputations 2": (2, "Error: taken.2.csv is a directory, not a file"),
+    "impute plants.csv -o f.csv --cells taken.2.csv": (2, "Error: taken.2.csv is a directory, not a file"),
     "impute plants.csv -o f.json": (2, "f.json: this table is written as .csv, "),
     "impute plants.csv -o f.csv --cells c.npy": (2, "--cells is a file of one of the kinds .csv, .tsv, "),
     "impute plants.csv -o f.csv --cells f.csv": (2, "f.csv would be written twice"),
@@ -53,8 +57,10 @@ ERRORS = {
     "impute plants.csv -o f.csv --delimiter ab": (2, "--delimiter is one sign, or one of tab"),
     "impute plants.csv -o f.csv --fit nowhere": (2, "nowhere holds no fit"),
     "impute plants.csv -o f.csv --capped a=big": (2, "--capped is VALUE or COLUMN=VALUE"),
-    "impute plants.csv -o f.csv --upper zinc=1": (1, "there is no column 'zinc'"),
-    "impute plants.csv -o f.csv --capped b=1000": (1, "--capped 1000: no entry of column 'b' is that large"),
+    "impute plants.csv -o f.csv --ignore zinc": (2, "Error: plants.csv: there is no column 'zinc'"),
+    "impute plants.csv -o f.csv --layer holes": (2, "--layer is for AnnData files"),
+    "impute plants.csv -o f.csv --upper zinc=1": (2, "there is no column 'zinc'"),
+    "impute plants.csv -o f.csv --capped b=1000": (2, "--capped 1000: no entry of column 'b' is that large"),
     "impute words.csv -o f.csv --kind wrong=whole": (2, "there is no column 'wrong'"),
     "impute words.csv -o f.csv --kind age": (2, "--kind is COLUMN=KIND"),
     "impute words.csv -o f.csv --kind age=0..x": (
@@ -86,6 +92,7 @@ ERRORS = {
     "reproduce foo": (2, "'foo' is not one of 'convergence', "),
     "report .": (2, "holds no fit"),
     "transform . plants.csv": (2, "holds no fit"),
+    "transform . plants.csv -o taken.2.csv": (2, "Error: taken.2.csv is a directory, not a file"),
 }
 
 
@@ -95,6 +102,8 @@ def test_errors_are_one_line(program, monkeypatch, table, call):
     np.save("few.npy", np.arange(6.0).reshape(3, 2))
     for name, text in FILES.items():
         (table.parent / name).write_text(text)
+    for name in ("taken.lower.csv", "taken.2.csv"):
+        os.mkdir(name)
     before = {name: os.stat(name).st_mtime_ns for name in os.listdir()}
     code, message = ERRORS[call]
     result = program.fails(message, *shlex.split(call), code=code)

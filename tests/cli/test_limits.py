@@ -51,9 +51,10 @@ def test_triples_with_limits(program, short, tmp_path):
     assert "limits such as <0.01 or >100" in result.stdout
     assert "Filled 1 entry, 1 of them within limits" in result.stdout
     assert "without a value" not in result.stdout
+    assert "taken as" not in result.stdout  # nothing is above 5
 
 
-def test_fit_keeps_limits_and_resumes_with_them(program, water, reports, tmp_path):
+def test_fit_keeps_limits_and_resumes_with_them(program, water, reports, small, tmp_path):
     out = tmp_path / "fit"
     result = program("fit", water, "--out", out, *SHORT, "--floored", "b=0.4")
     table = read_table(out / "data.npz")
@@ -63,6 +64,7 @@ def test_fit_keeps_limits_and_resumes_with_them(program, water, reports, tmp_pat
     n_exact = np.isfinite(table.values).sum() - np.isfinite(table.values[table.limits.rows, table.limits.columns]).sum()
     n_missing = table.values.size - n_exact - len(table.limits)
     assert f"{n_exact} entries observed, {n_missing} missing" in result.stdout  # each entry counts once
+    assert f"Note: {(small[:, 1] < 0.4).sum()} entries of column 'b' below 0.4, taken as 0.4 or less." in result.stdout
     program("fit", water, "--out", out, "--resume", "--draws", "12", "--floored", "b=0.4")
     program.fails("other data", "fit", water, "--out", out, "--resume", "--draws", "14")
     program("transform", out, water, "-o", tmp_path / "w.csv")

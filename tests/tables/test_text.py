@@ -59,6 +59,17 @@ def test_cells_with_signs_are_limits():
     np.testing.assert_array_equal(table.upper, [[0.5, nan], [nan, np.inf], [3, nan], [nan, nan]])
 
 
+def test_minus_signs_of_typeset_tables():
+    np.testing.assert_array_equal(
+        grid("a,b\n\u22120.05,1e\u22122\n-999,<\u22121\n", "\u2212999").values, [[-0.05, 0.01], [nan] * 2]
+    )
+    table = grid("a;b\n\u22121,5;2\n3;<\u22120,5\n")
+    np.testing.assert_array_equal(table.values, [[-1.5, 2], [3, nan]])
+    np.testing.assert_array_equal(table.upper, [[nan, nan], [nan, -0.5]])
+    with pytest.raises(TableError, match=r"use --missing '\u2212'"):
+        grid("a,b\n1,2\n3,\u2212\n4,5\n")
+
+
 def test_numbers_names_and_missing_entries():
     assert [line for line, _ in records('a,"x\ny"\n\nb,2\n', Dialect())] == [1, 4]
     assert grid('n,a\n"x\ny",1\nz,2\n').row_names == ["x\ny", "z"]
@@ -183,7 +194,9 @@ def test_gct(text):
         ("a,b\n", "a header and nothing below it"),
         ("#1.2\n2\t3\n", "the file is empty"),
         ("a,b\n1,2\n3,oops\n4,5\n", r"line 3, column 'b': 'oops' is not a number \(if it means missing"),
-        ("n,a,b\nx,1,2\ny,3,4\nz,5,6o\n", "row 'z' \\(line 4\\), column 'b': '6o' is not a number"),
+        ("n,a,b\nx,1,2\ny,3,4\nz,5,6o\n", "row 'z' \\(line 4\\), column 'b': '6o' is not a number \\(correct it"),
+        ('a,b\n1,2\n3,"1,234.5"\n4,5\n', r"'1,234.5' is not a number \(correct it; numbers have no signs of thousands"),
+        ("a,b\n1,2\n3,1.2.3\n4,5\n", r"'1.2.3' is not a number \(correct it"),
         ("1,2\n3,oops\n5,6\n", "line 2, column 2: 'oops'"),
         ("a,b\n1,2\n3\n", "line 3 has 1 cell, but the lines above it have 2"),
         ("a,b\n1,2\n3,4,5\n", "line 3 has 3 cells, but the lines above it have 2"),
@@ -192,14 +205,17 @@ def test_gct(text):
             "i,a kind,a\n1,red,2\n2,blue,3\n",
             "'a kind' holds text, such as 'red': leave it out with --ignore 'a kind'",
         ),
-        ("i,p,q,a\n1,red,x,2\n2,blue,y,3\n", "columns 'p', 'q' hold text, such as 'red': .*--ignore p --ignore q, or"),
+        (
+            "i,p,q,a\n1,red,x,2\n2,blue,y,3\n",
+            "columns 'p', 'q' hold text, such as 'red': .*--ignore p --ignore q. Only bnmf",
+        ),
         ("i,p,a\n1,2024-01-31,2\n2,2024-02-01,3\n", "column 'p' holds text, such as '2024-01-31'"),
         ("n,a,b\nx,1,5%\ny,2,6%\n", "column 'b' holds text, such as '5%'"),
         ("a,b\n1,1_000\n2,3\n4,5\n", "'1_000' is not a number"),
         *((f'a,b\n1,2\n3,4\n5,"{cell}"\n6,7\n', "is not a number") for cell in ("<x", "< ", "<1,0", "<inf", "<<1")),
         ("a,b\n1,inf\n2,3\n", "line 2, column 'b': the number is infinite"),
         ("a;b\n1.234,5;2\n3,5;4\n", "'1.234,5' is not a number"),  # points separate thousands
-        ("a,b\n1,#DIV/0!\n2,3\n4,5\n", "'#DIV/0!' is not a number"),
+        ("a,b\n1,#DIV/0!\n2,3\n4,5\n", r"'#DIV/0!' is not a number \(if it means missing, use --missing '#DIV/0!'"),
         ("a,b\nr,1,2\ns,3,x4\nt,5,6\n", "row 's' \\(line 3\\), column 'b': 'x4'"),
     ],
 )
@@ -269,8 +285,12 @@ def test_columns_left_out_are_written_back():
 
 def test_encodings():
     assert grid(decoded("a,é\n1,2\n".encode("utf-8-sig"))).column_names == ["a", "é"]
-    assert grid(decoded("a\té\n1\t2\n".encode("utf-16"))).column_names == ["a", "é"]
-    assert grid(decoded(b"a,b\r1,2\r3,4\r")).shape == (2, 2)
+    table = grid(decoded("a\té\r\n1\t2\r\n".encode("utf-16")))
+    assert table.column_names == ["a", "é"]
+    assert table.render(Fills(*table.to_fill(), np.empty(0))) == "a\té\r\n1\t2\r\n".encode()
+    table = grid(decoded(b"a,b\r1,2\r3,4\r"))
+    assert table.shape == (2, 2)
+    assert table.render(Fills(*table.to_fill(), np.empty(0))) == b"a,b\n1,2\n3,4\n"
     with pytest.raises(TableError, match="byte 3 is not UTF-8 text"):
         decoded("a,é\n".encode("latin-1"))
     with pytest.raises(TableError, match="neither text"):

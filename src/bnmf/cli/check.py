@@ -34,7 +34,8 @@ def check(
     """Check whether bnmf is the right tool for a table.
 
     A tenth of the observed entries is hidden a few times and predicted from the rest: by bnmf, as bnmf impute would, by
-    the mean of the column, and by KNNImputer and IterativeImputer of scikit-learn after scaling.
+    the mean of the column, and by KNNImputer and IterativeImputer of scikit-learn after scaling. All columns must be
+    numbers: --ignore leaves those of text out, although bnmf impute fills them.
 
     \b
     Examples:

@@ -97,6 +97,7 @@ class Reading:
     def table(self, source: Path, *, words: Collection[str] | None = None) -> Table:
         """Return a table with the limits of its columns, or raise an error if it cannot be read."""
         from bnmf.tables import read_table
+        from bnmf.tables.table import OptionError
 
         limits = {name: self._limits(name) for name in LIMITS}
         delimiter = DELIMITERS.get(self.delimiter or "", self.delimiter)
@@ -108,7 +109,10 @@ class Reading:
             raise WrongUse(f"{source} is a directory, not a table")
         options: dict[str, Any] = {name: value for name, value in vars(self).items() if name not in LIMITS}
         options |= {"delimiter": delimiter, "missing": self.missing or (), "ignore": self.ignore or ()}
-        return read_table(source, **options, words=words).limited(**limits)
+        try:
+            return read_table(source, **options, words=words).limited(**limits)
+        except OptionError as error:
+            raise WrongUse(str(error)) from None
 
     @property
     def of_missing(self) -> dict[str, Any]:

@@ -53,6 +53,8 @@ def check_outputs(outputs: Iterable[Path], inputs: Iterable[Path]) -> None:
         if output in seen:
             raise WrongUse(f"{output} would be written twice: choose another name")
         seen.add(output)
+        if output.is_dir():
+            raise WrongUse(f"{output} is a directory, not a file: choose another name")
         if output.exists() and any(output.samefile(path) for path in there):
             raise WrongUse(f"{output} is an input, which would be replaced: choose another name with -o")
         if not output.parent.is_dir():

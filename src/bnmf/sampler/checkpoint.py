@@ -31,6 +31,7 @@ OWN_FILES = (SETTINGS_FILE, "*.npy", "chain-*.npz")
 """Names of the files of a checkpoint, except its lock."""
 ABANDONED = re.compile(r"\.(settings\.json|\w+\.npy|chain-\d+\.npz)\.\d+-\d+\.tmp")
 """Names of unfinished files of a process that was killed."""
+DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 AGAIN = "remove the directory to draw everything again"
 
 
@@ -273,8 +274,17 @@ def _compare(directory: Path, settings: dict[str, Any]) -> None:
     settings = json.loads(json.dumps(settings))
     different = [key for key in settings | stored if settings.get(key) != stored.get(key)]
     if different:
-        changes = "; ".join(f"{key} was {stored.get(key)!r}, now {settings.get(key)!r}" for key in different)
+        if "data" in different:
+            different = [key for key in different if key not in ("units", "offset")]  # which follow from the data
+        changes = "; ".join(_change(key, stored.get(key), settings.get(key)) for key in different)
         raise CheckpointError(
             f"checkpoint={str(directory)!r} holds a run with other data or settings ({changes}): use the same ones to "
             "continue it, or another directory for a new run"
         )
+
+
+def _change(key: str, old: Any, new: Any) -> str:
+    """Return what differs between a stored setting and a new one, in words where digests stand for values."""
+    if DIGEST.search(f"{old} {new}"):
+        return "the data differ" if key == "data" else f"the values of {key} differ"
+    return f"{key} was {old!r}, now {new!r}"

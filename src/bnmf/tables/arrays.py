@@ -14,7 +14,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from bnmf.data.containers import refuse_padding
-from bnmf.tables.table import Fills, Layout, Table, TableError
+from bnmf.tables.table import Fills, Layout, OptionError, Table, TableError
 from bnmf.tables.text import ReadOptions
 from bnmf.utils import memory
 from bnmf.utils.files import content_of, npz_bytes
@@ -194,7 +194,7 @@ def read_h5ad(content: bytes, options: ReadOptions) -> Table:
             raise TableError("this HDF5 file is not one of AnnData")
         place = "X" if options.layer is None else f"layers/{options.layer}"
         if place not in file:
-            raise TableError(f"there is no {place}: its layers are {', '.join(file.get('layers', ())) or 'none'}")
+            raise OptionError(f"there is no {place}: its layers are {', '.join(file.get('layers', ())) or 'none'}")
         matrix = _matrix_of(file[place])
         names = [_index_of(file[side]) for side in ("obs", "var")]
     description = f"AnnData file, {place.replace('layers/', 'layer ')} of obs x var"

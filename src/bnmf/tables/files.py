@@ -27,7 +27,7 @@ from bnmf.tables.arrays import (
 )
 from bnmf.tables.frames import PARQUET, FrameFile, frame_bytes, read_parquet, read_workbook
 from bnmf.tables.grid import read_grid, read_triples
-from bnmf.tables.table import Layout, Part, Table, TableError
+from bnmf.tables.table import Layout, OptionError, Part, Table, TableError
 from bnmf.tables.text import ReadOptions, TextFile, decoded, rounded, written
 from bnmf.utils.files import write_bytes
 
@@ -123,14 +123,14 @@ def read_table(
         if content.startswith(GZIP):
             content = _decompressed(content)
         if layer is not None and not content.startswith(HDF5):
-            raise TableError("--layer is for AnnData files, .h5ad")
+            raise OptionError("--layer is for AnnData files, .h5ad")
         table = read_triples(decoded(content), options) if triples else _read(content, options)
         table = table.without(ignore)
         if words is None:
             table.refuse_words()
         return table
     except TableError as error:
-        raise TableError(f"{name}: {error}") from None
+        raise type(error)(f"{name}: {error}") from None
 
 
 def _decompressed(content: bytes) -> bytes:

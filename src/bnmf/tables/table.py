@@ -16,6 +16,7 @@ from bnmf.data.containers import as_dense
 from bnmf.data.limits import Limits
 from bnmf.data.observed import ObservedMatrix
 from bnmf.utils import memory
+from bnmf.utils.text import counted
 from bnmf.utils.typing import Bools, Floats, Indices
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ NO_LIMITS = Limits((0, 0), *(np.empty(0, np.intp),) * 2, *(np.empty(0),) * 2)
 
 class TableError(ValueError):
     """A file does not hold a table of numbers; the message says where and why."""
+
+
+class OptionError(TableError):
+    """A file is not one that an option is for, or has no column of the name that the option gives."""
 
 
 class Fills(NamedTuple):
@@ -153,23 +158,31 @@ class Table:
         if not (lower or upper or capped or floored):
             return self
         if self.is_sparse and (lower or upper):
-            raise TableError("--lower and --upper are for dense tables, and this one is sparse")
+            raise OptionError("--lower and --upper are for dense tables, and this one is sparse")
         coo = self.values.tocoo() if self.is_sparse else None
         rows, columns = np.indices(self.shape).reshape(2, -1) if coo is None else (coo.row, coo.col)
         stored = self.values.ravel() if coo is None else coo.data
         low, high = self.limits.at(rows, columns)
+        notes = list(self.notes)
         for given, side in ((lower, low), (upper, high)):
             for name, value in given.items():
                 side[self._in_column(name, columns) & np.isnan(stored) & ~np.isfinite(side)] = value
-        for given, side, sign in ((capped, low, 1.0), (floored, high, -1.0)):
+        sides = (
+            (capped, low, 1.0, "--capped", "large", "above", "more"),
+            (floored, high, -1.0, "--floored", "small", "below", "less"),
+        )
+        for given, side, sign, option, size, beyond, further in sides:
             for name, value in given.items():
                 cut = self._in_column(name, columns) & (sign * stored >= sign * value)
+                where = f" of column {name!r}" if name else ""
                 if not cut.any():
-                    option, size = ("--capped", "large") if side is low else ("--floored", "small")
-                    where = f" of column {name!r}" if name else ""
-                    raise TableError(f"{option} {value:g}: no entry{where} is that {size}")
+                    raise OptionError(f"{option} {value:g}: no entry{where} is that {size}")
                 side[cut] = value
-        return self.with_limits(rows, columns, low, high)
+                n_beyond = int((stored[cut] != value).sum())
+                if n_beyond:
+                    entries = counted(n_beyond, "entry")
+                    notes.append(f"{entries}{where} {beyond} {value:g}, taken as {value:g} or {further}")
+        return replace(self, notes=notes).with_limits(rows, columns, low, high)
 
     def with_limits(self, rows: Indices, columns: Indices, low: Floats, high: Floats) -> Table:
         """Return the table with limits at positions; NaN and infinity stand for no limit."""
@@ -183,7 +196,7 @@ class Table:
         """Return which positions are in a column of numbers, or in any for ""."""
         found = self.places([name]) if name else range(self.shape[1])
         if name and all(place in self.words for place in found):
-            raise TableError(f"limits are for columns of numbers, and {name!r} holds words")
+            raise OptionError(f"limits are for columns of numbers, and {name!r} holds words")
         return np.isin(columns, [place for place in found if place not in self.words])
 
     # --- parts
@@ -193,7 +206,7 @@ class Table:
         labels = self.column_labels
         unknown = [name for name in names if name not in labels and name != self.corner]
         if unknown:
-            raise TableError(f"there is no column {unknown[0]!r}")
+            raise OptionError(f"there is no column {unknown[0]!r}")
         return [place for place, label in enumerate(labels) if label in names]
 
     def without(self, names: Sequence[str]) -> Table:
@@ -203,7 +216,7 @@ class Table:
             return self
         kept = np.setdiff1d(np.arange(self.shape[1]), left)
         if not len(kept):
-            raise TableError("no column is left")
+            raise OptionError("no column is left")
         place = np.full(self.shape[1], -1)
         place[kept] = np.arange(len(kept))
         part = replace(
@@ -231,8 +244,8 @@ class Table:
         example = next(iter(next(iter(self.words.values())).dropna().astype(str)), "")
         ignored = " ".join(f"--ignore {shlex.quote(name)}" for name in shown)
         raise TableError(
-            f"{columns} text, such as {example!r}: leave {them} out with {ignored}, or use bnmf impute, "
-            "which fills text as categories"
+            f"{columns} text, such as {example!r}: leave {them} out with {ignored}. Only bnmf impute without --fit "
+            "takes text, as categories"
         )
 
     def dense(self) -> Table:

@@ -31,7 +31,9 @@ NAMES = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas", " ": "blan
 N_SAMPLE_RECORDS = 200
 """Records that are looked at to recognise a dialect."""
 N_SAMPLE_CHARACTERS = 2**21
-DECIMAL_COMMA = re.compile(r"[-+]?\d*,\d+([eE][-+]?\d+)?")
+MINUS = "\u2212"
+"""The sign that typeset tables have in place of the hyphen."""
+DECIMAL_COMMA = re.compile(rf"[-+{MINUS}]?\d*,\d+([eE][-+]?\d+)?")
 YEARS = (1800, 2100)
 ID = re.compile(r"(^|[\W_])id$", re.IGNORECASE)
 """Names of a first column of numbers that name rows: id, ID, sample_id."""
@@ -96,7 +98,7 @@ def number(cell: str, decimal: str = ".") -> float | None:
     if not cell or "_" in cell:  # which Python allows in numbers
         return None
     try:
-        return float(cell)
+        return float(cell.replace(MINUS, "-"))
     except ValueError:
         return None
 
@@ -124,7 +126,11 @@ def numbers_of(
             continue
         between = limit(cell, decimal)
         if between is None:
-            raise TableError(f"{where(place)}: {cell!r} is not a number (if it means missing, use --missing {cell!r})")
+            if any(map(str.isdigit, cell)) and not cell.startswith("#"):  # as "#DIV/0!" does
+                advice = "correct it; numbers have no signs of thousands or units"
+            else:
+                advice = f"if it means missing, use --missing {cell!r}"
+            raise TableError(f"{where(place)}: {cell!r} is not a number ({advice})")
         limits[place] = between
     return numbers, limits
 
