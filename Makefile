@@ -31,12 +31,12 @@ $(RUNS): pyproject.toml constraints.txt
 	$(if $(ZIG),mkdir -p $(ZIG))
 	$(foreach tool,$(if $(ZIG),c++ ar ranlib),printf '#!/bin/sh\nexec $(CURDIR)/$(BIN)/python -m ziglang $(tool) "$$@"\n' \
 		> $(ZIG)/$(tool) && chmod +x $(ZIG)/$(tool) &&) true
-	$(PIP) --no-build-isolation $(if $(OWN),-C cmake.define.BNMF_LEVELS=$(OWN)) -C cmake.define.BNMF_TESTING=OFF -e .
+	$(PIP) --no-build-isolation $(if $(OWN),--config-settings=cmake.define.BNMF_LEVELS=$(OWN)) --config-settings=cmake.define.BNMF_TESTING=OFF -e .
 	touch $@
 
 # What developers need besides, with the kernels of all levels. Those that are up to date are not compiled again.
 $(READY): $(RUNS)
-	$(PIP) --no-build-isolation -C cmake.define.BNMF_LEVELS= -C cmake.define.BNMF_TESTING=ON -e '.[dev]'
+	$(PIP) --no-build-isolation --config-settings=cmake.define.BNMF_LEVELS= --config-settings=cmake.define.BNMF_TESTING=ON -e '.[dev]'
 	touch $@
 
 demo: $(RUNS)

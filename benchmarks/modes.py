@@ -187,7 +187,7 @@ def columns_beside(n_seeds: int = 4) -> Iterator[list[str]]:
     }
     for name, determined in tables.items():
         cells = []
-        for gibbs.SETTLING_VARIANCE in (0.0, 0.25):
+        for gibbs.SETTLING_VARIANCE in (0.0, 0.1):
             found = np.array([beside(determined, seed) for seed in range(n_seeds)])
             cells.append("{:.2f} ({:.0%})".format(*found.mean(axis=0)))
         yield [name, *cells]

@@ -30,7 +30,7 @@ from bnmf.utils.typing import Floats
 WARM_UP_VARIANCE = 0.1
 # Smallest variance of the noise of a column in as many sweeps after it, as a part of that of all columns on average,
 # both relative to the variances of the data.
-SETTLING_VARIANCE = 0.25
+SETTLING_VARIANCE = 0.1
 
 
 class State(NamedTuple):
