@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from bnmf.cli import options
 from bnmf.cli.outcome import WrongUse, command
-from bnmf.cli.screen import Screen, as_options, check_values
+from bnmf.cli.screen import Screen, check_values, in_options
 
 if TYPE_CHECKING:
     from bnmf.checking import TableCheck
@@ -64,8 +63,7 @@ def check(
     _show(found, repeats, screen)
     if by_column:
         _show_columns(found, screen)
-    findings = (replace(finding, advice=as_options(finding.advice)) for finding in found.verdict)
-    screen.explain(" ".join(finding.text for finding in findings), style="bold")
+    screen.explain(" ".join(finding.text for finding in in_options(found.verdict)), style="bold")
     for note in found.notes:
         screen.explain(f"Note: {note}.")
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bnmf.cli.outcome import WrongUse
-from bnmf.cli.screen import as_options
+from bnmf.cli.screen import in_options
 
 if TYPE_CHECKING:
     from bnmf.posterior import Posterior
@@ -109,14 +108,12 @@ class FitDirectory:
     def report(self, posterior: Posterior) -> Path:
         """Write the report of a finished fit, and return its path."""
         from bnmf import report
-        from bnmf.posterior.verdict import Verdict
 
         settings, path = self.settings(), self.path / "report.html"
         title = f"Fit of {Path(settings['data']).name}"
         settings["missing"] = (settings.pop("reading", None) or {}).get("missing")
         given = {name.replace("_", "-"): value for name, value in settings.items() if value is not None}
-        findings = (replace(finding, advice=as_options(finding.advice)) for finding in posterior.verdict)
-        of_command: dict[str, Any] = {"settings": given, "verdict": Verdict(tuple(findings))}
+        of_command: dict[str, Any] = {"settings": given, "verdict": in_options(posterior.verdict)}
         report.write_report(posterior, path, self.table().observed(), title=title, **of_command)
         return path
 

@@ -24,11 +24,6 @@ NAME_WIDTH = 24
 MANY_ZEROS = 0.2
 # Columns of text in wide terminals, and where there is none.
 MAX_WIDTH = 100
-# What is said of intervals if no entries were hidden.
-UNMEASURED = (
-    "Intervals: unknown. No entries were hidden to measure their coverage, which takes 500 to 2,000,000 observed "
-    "entries, two chains and 100 draws: see bnmf check."
-)
 # What advice for Python names, where the command line has another word than --name.
 NAMES = {"n_components": "--components", "n_draws": "--draws", "sample_more": "--resume", "NMFImputer": "bnmf impute"}
 # What is learned besides the components, in short.
@@ -68,12 +63,19 @@ class Screen:
 
     def judge(self, verdict: Verdict, more: str = "", purposes: Collection[str] | None = None) -> None:
         """Show what a verdict finds, of some purposes or all, and how to take more draws if predictions need them."""
-        for finding in verdict:
+        from bnmf.estimator import CALIBRATED
+        from bnmf.sampler.until_converged import N_FIRST_DRAWS
+
+        for finding in in_options(verdict):
             if purposes is None or finding.purpose in purposes:
-                advice = "" if finding.purpose == "predictions" else as_options(finding.advice)
-                self.explain(str(replace(finding, advice=advice)), style="bold" if finding.level == "poor" else None)
+                shown = replace(finding, advice="") if finding.purpose == "predictions" else finding
+                self.explain(str(shown), style="bold" if finding.level == "poor" else None)
             if finding.purpose == "predictions" and "intervals" not in verdict:
-                self.explain(UNMEASURED)
+                least, most = CALIBRATED
+                self.explain(
+                    f"Intervals: unknown. No entries were hidden to measure their coverage, which takes {least:,} to "
+                    f"{most:,} observed entries, two chains and {N_FIRST_DRAWS} draws: see bnmf check."
+                )
         if more and not verdict["predictions"].is_usable:
             self.say(more)
 
@@ -155,6 +157,11 @@ def check_values(table: Table, source: Path | str, *, negative: bool) -> None:
             f"{source}: the lowest entry is {numbers.min():g}, and the model takes nonnegative numbers: use --offset "
             "min, which subtracts the minimum of each column first, or --prior normal"
         )
+
+
+def in_options(verdict: Verdict) -> Verdict:
+    """Return a verdict whose advice names options of the command line."""
+    return replace(verdict, findings=tuple(replace(each, advice=as_options(each.advice)) for each in verdict))
 
 
 def as_options(text: str) -> str:

@@ -306,9 +306,12 @@ def _small(model: Model, noise: NoiseState) -> NoiseState:
 
 def _settling(model: Model, noise: NoiseState) -> NoiseState:
     """Return noise of which no column has much less than the columns have on average."""
-    law, variances = model.noise_model, model.variances
-    if law.is_known or not law.has_columns or not model.units.by_column or not variances.any():
+    law = model.noise_model
+    if law.is_known or not law.has_columns or not model.units.by_column:
         return noise
-    relative = np.minimum(noise.column / np.where(variances > 0.0, variances, np.inf), 1.0)
-    smallest = SETTLING_VARIANCE * relative[variances > 0.0].mean() * variances
-    return noise._replace(column=np.maximum(noise.column, smallest))
+    variances = model.variances
+    varies = variances > 0.0
+    if not varies.any():
+        return noise
+    average = np.minimum(noise.column[varies] / variances[varies], 1.0).mean()
+    return noise._replace(column=np.maximum(noise.column, SETTLING_VARIANCE * average * variances))
